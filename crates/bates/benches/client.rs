@@ -1,6 +1,6 @@
-//! `cargo xtask bench client`: numbers out of the caller's own memory, beside a bare atomic counter; and keys of a server,
-//! beside the same number of keys popped from a list in Redis. Server and Redis are processes of their own.
-// It sleeps between rounds, and counts far below 2^52.
+//! `cargo xtask bench client`: numbers from the caller's memory, compared with a bare atomic counter; and keys of a
+//! server, compared with as many keys popped from a list in Redis. Server and Redis are separate processes.
+// Sleeps between rounds; counts stay far below 2^52.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::cast_precision_loss)]
 
 use std::hint::black_box;
@@ -14,17 +14,17 @@ use bates_testkit::PrivateRedis;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-/// What is held while positions are taken.
+/// Positions to hold in memory.
 const HELD: u64 = 1_000_000;
-/// Positions that are taken of it at a time.
+/// Positions taken in one round.
 const TAKEN: u64 = 400_000;
 const ROUNDS: usize = 101;
-/// One thread beside a counter of its own, and two beside one that they share.
+/// Threads, and the ratio to reach: one thread with a counter of its own, two threads with a shared counter.
 const AIMS: [(u64, f64); 2] = [(1, 0.9), (2, 1.0)];
 
-/// Numbers of which the calls are counted.
+/// Numbers taken while calls are counted.
 const COUNTED: u64 = 1_000_000;
-/// Keys that are taken in each of the ways.
+/// Keys taken in each way.
 const KEYS: u64 = 200_000;
 const KEY_ROUNDS: usize = 5;
 
@@ -66,28 +66,28 @@ impl Drop for Server {
 fn main() {
     let server = Server::start();
     let runtime = Runtime::new().unwrap();
-    let _inside = runtime.enter();
+    let _runtime_guard = runtime.enter();
     positions(&server.client);
     calls(&server.client, &runtime);
     keys(&server.client, &runtime);
 }
 
-/// Positions that are at hand, one call each.
+/// Positions in memory, one call each.
 fn positions(client: &Client) {
     let held = client.series("ticket").prefetch(HELD);
     println!(
-        "positions out of memory, medians of {ROUNDS} rounds of {TAKEN}, each beside the other, millions a second\n"
+        "positions from memory, medians of {ROUNDS} rounds of {TAKEN}, taking turns, millions a second\n"
     );
     println!("{:<10}{:>22}{:>12}{:>8}", "threads", "AtomicU64::fetch_add", "unrendered", "ratio");
     for (threads, aim) in AIMS {
         let mut rounds: Vec<[f64; 2]> = Vec::new();
         for _ in 0..ROUNDS {
             let counter = AtomicU64::new(0);
-            let bare = timed(threads, || {
+            let bare = call_rate(threads, || {
                 black_box(counter.fetch_add(1, Ordering::Relaxed));
             });
-            refilled(&held);
-            let ours = timed(threads, || {
+            refill(&held);
+            let ours = call_rate(threads, || {
                 black_box(held.try_next_unrendered().unwrap().position());
             });
             rounds.push([bare, ours]);
@@ -100,10 +100,10 @@ fn positions(client: &Client) {
 }
 
 /// Millions of calls a second, by all threads together.
-fn timed(threads: u64, call: impl Fn() + Sync) -> f64 {
+fn call_rate(threads: u64, call: impl Fn() + Sync) -> f64 {
     let (ready, each) = (AtomicU64::new(0), TAKEN / threads);
     let run = || {
-        // Whoever slept until the other was there would begin when that has ended.
+        // Spins, because a thread that slept here could wake after the other has finished.
         ready.fetch_add(1, Ordering::AcqRel);
         while ready.load(Ordering::Acquire) < threads {
             std::hint::spin_loop();
@@ -123,9 +123,9 @@ fn timed(threads: u64, call: impl Fn() + Sync) -> f64 {
     TAKEN as f64 / (ended - began).as_secs_f64() / 1e6
 }
 
-/// Has it refilled, so that nothing is fetched while positions are taken. A thread looks whether more is needed when its
-/// chunk ends, so some have to be taken for that.
-fn refilled(held: &Prefetched) {
+/// Refills the memory, so that nothing is fetched during a round. A thread checks for a refill when its chunk ends, so
+/// some positions have to be taken for that.
+fn refill(held: &Prefetched) {
     while held.cached() < HELD / 2 + TAKEN {
         for _ in 0..10_000 {
             let _ = held.try_next_unrendered();
@@ -134,7 +134,7 @@ fn refilled(held: &Prefetched) {
     }
 }
 
-/// Calls to the server for a million numbers that are taken as fast as they come.
+/// Calls to the server for a million numbers, taken as fast as they come.
 fn calls(client: &Client, runtime: &Runtime) {
     println!("\ncalls to the server for {COUNTED} numbers, taken as fast as they come\n");
     println!("{:<34}{:>8}{:>18}", "held", "calls", "numbers a second");
@@ -156,7 +156,7 @@ fn calls(client: &Client, runtime: &Runtime) {
     }
 }
 
-/// Keys of six characters, as texts, by one caller that takes one after the other.
+/// Keys of six characters, as texts, taken one after the other by one caller.
 fn keys(client: &Client, runtime: &Runtime) {
     println!("\n{KEYS} keys by one caller, each as a text, medians of {KEY_ROUNDS}\n");
     println!("{:<34}{:>14}{:>12}", "", "keys a second", "calls");
@@ -165,15 +165,14 @@ fn keys(client: &Client, runtime: &Runtime) {
         .unwrap()
         .get_connection_with_timeout(Duration::from_secs(5))
         .unwrap();
-    let mut pop = |at_once: u64| {
+    let mut pop = |batch: u64| {
         fill(&mut connection);
         let began = Instant::now();
-        for _ in 0..KEYS / at_once {
-            let keys: Vec<String> =
-                redis::cmd("LPOP").arg("keys").arg(at_once).query(&mut connection).unwrap();
-            assert_eq!(black_box(keys).len() as u64, at_once);
+        for _ in 0..KEYS / batch {
+            let keys: Vec<String> = redis::cmd("LPOP").arg("keys").arg(batch).query(&mut connection).unwrap();
+            assert_eq!(black_box(keys).len() as u64, batch);
         }
-        (began.elapsed(), KEYS / at_once)
+        (began.elapsed(), KEYS / batch)
     };
     let take = |series: &str| {
         let held = client.series(series).prefetch(100);

@@ -1,6 +1,6 @@
 //! `cargo xtask bench documents`: a file of documents imported over HTTP, numbered, and delivered, on both stores, end to
-//! end; beside a loop of single INSERTs of the same documents into PostgreSQL. In one run, or with a word only those whose
-//! name has it: `cargo xtask bench documents -- PostgreSQL`.
+//! end; compared with a loop of single INSERTs of the same documents into PostgreSQL. A word selects the runs whose name
+//! contains it: `cargo xtask bench documents -- PostgreSQL`.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 const DOCUMENTS: u64 = 200_000;
 const BYTES: usize = 1_024;
-/// Enough to know the rate of a loop that takes as long as it takes.
+/// Measured INSERTs; the time for all documents is extrapolated.
 const INSERTS: u64 = 20_000;
 
 struct Server {
@@ -51,8 +51,8 @@ impl Server {
         count.split(|byte: char| !byte.is_ascii_digit()).next().unwrap().parse().unwrap_or(0)
     }
 
-    /// The most memory that it ever had, in MiB.
-    fn memory(&self) -> u64 {
+    /// Peak resident memory.
+    fn peak_memory_mib(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
         line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1_024
@@ -77,7 +77,7 @@ fn main() {
     out.flush().unwrap();
     drop(out);
     println!(
-        "{DOCUMENTS} documents of {BYTES} bytes, imported over HTTP; seconds, and the server's memory at its most"
+        "{DOCUMENTS} documents of {BYTES} bytes, imported over HTTP; seconds, and the server's peak memory"
     );
     println!("  {:<34} {:>9} {:>9} {:>10} {:>14}", "", "assigned", "delivered", "memory", "INSERTs take");
     let postgres = PrivatePostgres::start().unwrap();
@@ -115,7 +115,10 @@ fn run(name: &str, folder: &TempDir, store: &str, sink: &str, inserts: Duration)
     assert!(status.success());
     let assigned = began.elapsed();
     while server.delivered() < DOCUMENTS {
-        #[expect(clippy::disallowed_methods, reason = "whoever asks all the time takes what it measures")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "polling without a pause would slow the measured server"
+        )]
         std::thread::sleep(Duration::from_millis(100));
     }
     let delivered = began.elapsed();
@@ -124,12 +127,12 @@ fn run(name: &str, folder: &TempDir, store: &str, sink: &str, inserts: Duration)
         "  {name:<34} {:>9} {:>9} {:>6} MiB {:>14}",
         seconds(assigned),
         seconds(delivered),
-        server.memory(),
+        server.peak_memory_mib(),
         seconds(inserts)
     );
 }
 
-/// How long a loop of single INSERTs takes for as many documents: as long as some of them, times how many more there are.
+/// How long a loop of single INSERTs takes for all documents, extrapolated from some of them.
 fn inserts(postgres: &PrivatePostgres, folder: &TempDir) -> Duration {
     psql(postgres, "CREATE TABLE inserted (id bigserial PRIMARY KEY, number text UNIQUE, document jsonb)");
     let script = folder.path().join("insert.sql");

@@ -1,5 +1,5 @@
-//! Part of `cargo xtask bench serve`: numbers over HTTP, one by one, beside a bare handler of the same HTTP library
-//! that returns a constant. Both are processes of their own and take turns; the clients are one thread of this one.
+//! Part of `cargo xtask bench serve`: numbers over HTTP, one by one, compared with a bare handler of the same HTTP library
+//! that returns a constant. Both are separate processes and take turns; the clients run on one thread of this process.
 #![allow(clippy::unwrap_used)]
 
 use std::io::{BufRead, BufReader, Write};
@@ -15,10 +15,10 @@ const REQUESTS: usize = 60_000;
 const SCOPES: usize = 1_000;
 const ROUNDS: usize = 7;
 
-/// What a number over HTTP should reach, as a multiple of a constant.
+/// The rate to reach, as a multiple of the bare handler's.
 const AIM: f64 = 0.7;
 
-/// How this program is told to be the bare handler.
+/// The variable that makes this program the bare handler.
 const BARE: &str = "BATES_BENCH_BARE";
 
 struct Server {
@@ -27,12 +27,12 @@ struct Server {
 }
 
 impl Server {
-    /// Starts a server that says where it listens in its first line that ends with a port.
+    /// Starts a server. Its first line that ends with a port is its address.
     fn start(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
         let port = lines.find_map(|line| line.rsplit_once(':')?.1.parse().ok()).unwrap();
-        // What it goes on to say is read to its end, or it could not say it.
+        // A server would block if its output were not read.
         std::thread::spawn(move || lines.for_each(drop));
         Self { child, port }
     }
@@ -69,7 +69,7 @@ fn main() {
     println!("  {:<28} {ratio:>9.2}  aim ≥ {AIM}{}", "ratio", if ratio < AIM { "  missed" } else { "" });
 }
 
-/// The same library, the same path, and nothing behind it.
+/// The same library and the same path, without any work.
 fn serve_constant() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -82,10 +82,11 @@ fn serve_constant() {
     });
 }
 
-/// Requests per second of all connections together, each of which waits for its answer before it asks again.
+/// Requests per second of all connections together. Each waits for its answer before the next request.
 async fn measure(port: u16) -> f64 {
     let started = Instant::now();
-    let clients: Vec<_> = (0..CONNECTIONS).map(|client| tokio::task::spawn(ask(port, client))).collect();
+    let clients: Vec<_> =
+        (0..CONNECTIONS).map(|client| tokio::task::spawn(run_client(port, client))).collect();
     for client in clients {
         client.await.unwrap();
     }
@@ -94,7 +95,7 @@ async fn measure(port: u16) -> f64 {
     requests / started.elapsed().as_secs_f64()
 }
 
-async fn ask(port: u16, client: usize) {
+async fn run_client(port: u16, client: usize) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     stream.set_nodelay(true).unwrap();
     let mut answer = vec![0; 4 * 1024];

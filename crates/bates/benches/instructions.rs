@@ -1,6 +1,6 @@
-//! `cargo xtask bench instructions [-- --against PATH --repeat N]`: processor instructions that the server needs for one request,
-//! counted by Valgrind's callgrind. Counts hardly depend on what else the machine does, so two builds can be compared
-//! where rates are too noisy: `--against` names the binary of the other build.
+//! `cargo xtask bench instructions [-- --against PATH --repeat N]`: processor instructions of the server per request,
+//! counted by Valgrind's callgrind. Counts hardly depend on the load of the machine, so they compare two builds where
+//! rates are too noisy: `--against` names the binary of the other build.
 #![allow(clippy::unwrap_used)]
 
 use std::io::{BufRead, BufReader, Read as _, Write};
@@ -11,30 +11,30 @@ use std::process::{Child, Command, Stdio};
 use bates_testkit::{PrivatePostgres, programs};
 use tempfile::TempDir;
 
-/// Where the server keeps its cursors.
+/// The store of the server.
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
-    Folder,
+enum Store {
+    Sqlite,
     Postgres,
 }
 
 struct Workload {
     name: &'static str,
-    place: Place,
-    /// Whether it is asked over HTTP, not with the Redis protocol.
+    store: Store,
+    /// Uses HTTP instead of the Redis protocol.
     is_http: bool,
     /// The n-th request.
     request: fn(u32) -> String,
-    /// Requests that are sent before their answers are read.
+    /// Requests sent before their answers are read.
     pipeline: u32,
-    /// Rounds of a short run; a long one has three times as many. The difference leaves start and stop out.
+    /// Rounds of a short run; a long one has three times as many. The difference excludes start and stop.
     rounds: u32,
 }
 
 const WORKLOADS: [Workload; 9] = [
     Workload {
         name: "INCR, 1,000 keys, pipeline 64",
-        place: Place::Folder,
+        store: Store::Sqlite,
         is_http: false,
         request: |n| format!("INCR seq:{}\r\n", n % 1_000),
         pipeline: 64,
@@ -42,7 +42,7 @@ const WORKLOADS: [Workload; 9] = [
     },
     Workload {
         name: "INCR, 1,000 keys, pipeline 1",
-        place: Place::Folder,
+        store: Store::Sqlite,
         is_http: false,
         request: |n| format!("INCR seq:{}\r\n", n % 1_000),
         pipeline: 1,
@@ -50,7 +50,7 @@ const WORKLOADS: [Workload; 9] = [
     },
     Workload {
         name: "INCR, new keys, pipeline 64",
-        place: Place::Folder,
+        store: Store::Sqlite,
         is_http: false,
         request: |n| format!("INCR seq:{n}\r\n"),
         pipeline: 64,
@@ -58,7 +58,7 @@ const WORKLOADS: [Workload; 9] = [
     },
     Workload {
         name: "LPOP of 100 shuffled keys",
-        place: Place::Folder,
+        store: Store::Sqlite,
         is_http: false,
         request: |_| "LPOP short 100\r\n".to_owned(),
         pipeline: 1,
@@ -66,7 +66,7 @@ const WORKLOADS: [Workload; 9] = [
     },
     Workload {
         name: "HTTP, one number",
-        place: Place::Folder,
+        store: Store::Sqlite,
         is_http: true,
         request: |n| post(&format!("/v1/series/conversation/next?conversation={}", n % 1_000), ""),
         pipeline: 1,
@@ -74,7 +74,7 @@ const WORKLOADS: [Workload; 9] = [
     },
     Workload {
         name: "HTTP, a document",
-        place: Place::Folder,
+        store: Store::Sqlite,
         is_http: true,
         request: document,
         pipeline: 1,
@@ -82,7 +82,7 @@ const WORKLOADS: [Workload; 9] = [
     },
     Workload {
         name: "PostgreSQL, LPOP of a shuffled key",
-        place: Place::Postgres,
+        store: Store::Postgres,
         is_http: false,
         request: |_| "LPOP short\r\n".to_owned(),
         pipeline: 1,
@@ -90,7 +90,7 @@ const WORKLOADS: [Workload; 9] = [
     },
     Workload {
         name: "PostgreSQL, INCR of new keys, pipeline 64",
-        place: Place::Postgres,
+        store: Store::Postgres,
         is_http: false,
         request: |n| format!("INCR seq:{n}\r\n"),
         pipeline: 64,
@@ -98,7 +98,7 @@ const WORKLOADS: [Workload; 9] = [
     },
     Workload {
         name: "PostgreSQL, a document",
-        place: Place::Postgres,
+        store: Store::Postgres,
         is_http: true,
         request: document,
         pipeline: 1,
@@ -125,7 +125,7 @@ fn main() {
     let ours = PathBuf::from(env!("CARGO_BIN_EXE_bates"));
     let other = argument("--against").map(PathBuf::from);
     let repeat = argument("--repeat").map_or(3, |count| count.parse().expect("a number of rounds"));
-    println!("instructions of the server for one request, medians of {repeat}");
+    println!("instructions of the server per request, medians of {repeat}");
     println!("  {:<42} {:>12} {:>12} {:>7}", "", "this build", "the other", "ratio");
     for workload in &WORKLOADS {
         let (mut this, mut that) = (Vec::new(), Vec::new());
@@ -153,10 +153,10 @@ fn per_request(binary: &Path, workload: &Workload) -> f64 {
     (long - short) / f64::from(2 * workload.rounds * workload.pipeline)
 }
 
-/// All instructions of a server that answers so many rounds of requests.
+/// All instructions of a server that answers `rounds` rounds of requests.
 fn instructions(binary: &Path, workload: &Workload, rounds: u32) -> f64 {
     let folder = TempDir::new().unwrap();
-    let database = (workload.place == Place::Postgres).then(|| PrivatePostgres::start().unwrap());
+    let database = (workload.store == Store::Postgres).then(|| PrivatePostgres::start().unwrap());
     let counts = folder.path().join("counts");
     let mut command = Command::new(programs::find("valgrind").expect("valgrind, to count instructions"));
     command
@@ -172,7 +172,7 @@ fn instructions(binary: &Path, workload: &Workload, rounds: u32) -> f64 {
         None => command.arg("--data").arg(folder.path().join("data")),
     };
     let (mut child, port) = start(&mut command, workload.is_http);
-    answer_rounds(port, workload, rounds);
+    send_rounds(port, workload, rounds);
     let pid = child.id().to_string();
     Command::new("kill").args(["-TERM", &pid]).status().unwrap();
     child.wait().unwrap();
@@ -202,12 +202,12 @@ fn start(command: &mut Command, is_http: bool) -> (Child, u16) {
     let wanted = if is_http { "  HTTP" } else { "  Redis protocol" };
     let line = lines.find(|line| line.starts_with(wanted)).unwrap();
     let port = line.rsplit_once(':').unwrap().1.parse().unwrap();
-    // The server blocks if no one reads what it prints.
+    // The server would block if its output were not read.
     std::thread::spawn(move || lines.for_each(drop));
     (child, port)
 }
 
-fn answer_rounds(port: u16, workload: &Workload, rounds: u32) {
+fn send_rounds(port: u16, workload: &Workload, rounds: u32) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_nodelay(true).unwrap();
     let mut answers = BufReader::new(stream.try_clone().unwrap());
@@ -234,13 +234,13 @@ fn read_resp(answers: &mut impl BufRead) {
         ":" => {}
         "$" => drop(read_line(answers)),
         "*" => (0..rest.parse::<u32>().unwrap()).for_each(|_| read_resp(answers)),
-        _ => panic!("the server answers {line}"),
+        _ => panic!("unexpected answer: {line}"),
     }
 }
 
 fn read_http(answers: &mut impl BufRead) {
     let status = read_line(answers);
-    assert!(status.starts_with("HTTP/1.1 2"), "the server answers {status}");
+    assert!(status.starts_with("HTTP/1.1 2"), "unexpected answer: {status}");
     let mut length = 0;
     loop {
         let line = read_line(answers).to_ascii_lowercase();

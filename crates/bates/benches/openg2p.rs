@@ -1,6 +1,6 @@
-//! `cargo xtask bench openg2p`: one ID of ten digits a request, over the contract of the OpenG2P id-generator, from one node
-//! and from three on PostgreSQL; beside what the id-generator does in the same database: a row is locked with `FOR UPDATE
-//! SKIP LOCKED` and updated, by pgbench. In one run, taking turns.
+//! `cargo xtask bench openg2p`: one ID of ten digits per request, over the contract of the OpenG2P id-generator, from one
+//! node and from three on PostgreSQL; compared with the id-generator's way in the same database: pgbench locks a row with
+//! `FOR UPDATE SKIP LOCKED` and updates it. In one run, taking turns.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -18,11 +18,11 @@ const CONNECTIONS: usize = 16;
 const ROUNDS: usize = 5;
 const SECONDS: u64 = 4;
 
-/// How many times as fast as the rows it should be.
+/// The rate to reach, as a multiple of the rows' rate.
 const AIM: f64 = 20.0;
 
-/// Rows that lie ready, more than are taken.
-const READY: u64 = 300_000;
+/// Available rows, more than a run takes.
+const ROWS: u64 = 300_000;
 
 const REQUEST: &[u8] = b"POST /v1/idgenerator/test_perf_id/id HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
@@ -66,18 +66,18 @@ fn main() {
     psql(&server, &format!(
         "CREATE TABLE id_pool_bench (id_value VARCHAR(32) PRIMARY KEY, status VARCHAR(16) NOT NULL DEFAULT 'AVAILABLE',
              created_at TIMESTAMPTZ NOT NULL DEFAULT now(), issued_at TIMESTAMPTZ NULL);
-         INSERT INTO id_pool_bench (id_value) SELECT (1000000000 + each::bigint * 7919)::text FROM generate_series(1, {READY}) AS each;
+         INSERT INTO id_pool_bench (id_value) SELECT (1000000000 + each::bigint * 7919)::text FROM generate_series(1, {ROWS}) AS each;
          CREATE INDEX ON id_pool_bench (status) WHERE status = 'AVAILABLE'"
     ));
     psql(&server, "VACUUM ANALYZE id_pool_bench");
     let nodes: Vec<Node> = (0..3).map(|_| Node::start(folder.path(), &server.url())).collect();
     let ports: Vec<u16> = nodes.iter().map(|node| node.port).collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(ask(&ports, Duration::from_secs(1)));
+    runtime.block_on(measure(&ports, Duration::from_secs(1)));
     let round = || {
         let during = Duration::from_secs(SECONDS);
-        let one = runtime.block_on(ask(&ports[..1], during));
-        let three = runtime.block_on(ask(&ports, during));
+        let one = runtime.block_on(measure(&ports[..1], during));
+        let three = runtime.block_on(measure(&ports, during));
         [one, three, skip_locked(&server, &folder)]
     };
     let rounds: Vec<[f64; 3]> = (0..ROUNDS).map(|_| round()).collect();
@@ -93,8 +93,8 @@ fn main() {
     }
 }
 
-/// IDs per second of all connections together, each of which waits for its answer before it asks again.
-async fn ask(ports: &[u16], during: Duration) -> f64 {
+/// IDs per second of all connections together. Each waits for its answer before the next request.
+async fn measure(ports: &[u16], during: Duration) -> f64 {
     let started = Instant::now();
     let clients: Vec<_> = (0..CONNECTIONS)
         .map(|client| {
@@ -125,7 +125,7 @@ async fn ask(ports: &[u16], during: Duration) -> f64 {
     f64::from(ids) / started.elapsed().as_secs_f64()
 }
 
-/// What the id-generator does for each ID.
+/// IDs per second by the statements that the id-generator runs for each ID.
 fn skip_locked(server: &PrivatePostgres, folder: &TempDir) -> f64 {
     let sql = "BEGIN;\n\
         SELECT id_value FROM id_pool_bench WHERE status = 'AVAILABLE' LIMIT 1 FOR UPDATE SKIP LOCKED \\gset\n\
@@ -141,9 +141,9 @@ fn skip_locked(server: &PrivatePostgres, folder: &TempDir) -> f64 {
         .arg(server.url())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let tps = said.lines().find_map(|line| line.strip_prefix("tps = ")?.split(' ').next()?.parse().ok());
-    tps.unwrap_or_else(|| panic!("{said}{}", String::from_utf8_lossy(&output.stderr)))
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    let tps = stdout.lines().find_map(|line| line.strip_prefix("tps = ")?.split(' ').next()?.parse().ok());
+    tps.unwrap_or_else(|| panic!("{stdout}{}", String::from_utf8_lossy(&output.stderr)))
 }
 
 fn psql(server: &PrivatePostgres, sql: &str) {

@@ -1,4 +1,4 @@
-//! `cargo xtask bench postgres`: three nodes on one PostgreSQL beside what people do with the same server by hand:
+//! `cargo xtask bench postgres`: three nodes on one PostgreSQL, compared with numbering by hand on the same server:
 //! `nextval`, and `UPDATE … RETURNING` of one row, by pgbench. In one run, taking turns.
 #![allow(clippy::unwrap_used)]
 
@@ -48,11 +48,11 @@ impl Drop for Node {
     }
 }
 
-/// What is measured on the nodes, and beside what.
+/// A measurement of the nodes and the one it is compared with.
 struct Row {
     name: &'static str,
     command: &'static [&'static str],
-    /// Numbers that one answer holds.
+    /// Numbers in one answer.
     numbers: u64,
     connections: usize,
     peer: Peer,
@@ -117,31 +117,34 @@ fn main() {
     for row in ROWS {
         let measured: Vec<(f64, f64)> = (0..ROUNDS)
             .map(|_| {
-                (runtime.block_on(ask(&ports, &row)), pgbench(&server, &folder, row.peer, row.connections))
+                (
+                    runtime.block_on(measure(&ports, &row)),
+                    pgbench(&server, &folder, row.peer, row.connections),
+                )
             })
             .collect();
         let ours = median(measured.iter().map(|(ours, _)| *ours).collect());
         let theirs = median(measured.iter().map(|(_, theirs)| *theirs).collect());
         let (ratio, peer) =
             (ours / theirs, if row.peer == Peer::Nextval { "nextval" } else { "UPDATE … RETURNING" });
-        let beside = format!("{peer}, {} clients", row.connections);
+        let comparison = format!("{peer}, {} clients", row.connections);
         let missed = if ratio < row.aim { "  missed" } else { "" };
         println!(
-            "  {:<30} {ours:>11.0} {theirs:>11.0}  {beside:<28} {ratio:>7.1} {:>7}{missed}",
+            "  {:<30} {ours:>11.0} {theirs:>11.0}  {comparison:<28} {ratio:>7.1} {:>7}{missed}",
             row.name,
             format!("≥ {}", row.aim)
         );
     }
 }
 
-/// Asks all nodes, over so many connections, each of which waits for its answer before it asks again.
-async fn ask(ports: &[u16], row: &Row) -> f64 {
+/// Numbers per second of all connections together. Each waits for its answer before the next request.
+async fn measure(ports: &[u16], row: &Row) -> f64 {
     let mut request = format!("*{}\r\n", row.command.len());
-    for word in row.command {
-        request.extend([&format!("${}\r\n", word.len()), *word, "\r\n"]);
+    for argument in row.command {
+        request.extend([&format!("${}\r\n", argument.len()), *argument, "\r\n"]);
     }
     let (request, answers) = (Arc::<str>::from(request), Arc::new(AtomicU64::new(0)));
-    // An integer is one line; a text is two; a list has one more for its length.
+    // Lines of an answer: one for an integer, two for a text, and one more for the length of a list.
     let lines = match (row.command[0], row.numbers) {
         ("INCR", _) => 1,
         (_, 1) => 2,
@@ -154,14 +157,18 @@ async fn ask(ports: &[u16], row: &Row) -> f64 {
             tokio::spawn(async move {
                 let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
                 stream.set_nodelay(true).unwrap();
-                let mut room = vec![0; 64 * 1024];
+                let mut buffer = vec![0; 64 * 1024];
                 while started.elapsed() < Duration::from_secs(SECONDS) {
                     stream.write_all(request.as_bytes()).await.unwrap();
                     let mut seen = 0;
                     while seen < lines {
-                        let read = stream.read(&mut room).await.unwrap();
-                        assert!(read > 0 && room[0] != b'-', "{}", String::from_utf8_lossy(&room[..read]));
-                        seen += room[..read].split(|byte| *byte == b'\n').count() - 1;
+                        let read = stream.read(&mut buffer).await.unwrap();
+                        assert!(
+                            read > 0 && buffer[0] != b'-',
+                            "{}",
+                            String::from_utf8_lossy(&buffer[..read])
+                        );
+                        seen += buffer[..read].split(|byte| *byte == b'\n').count() - 1;
                     }
                     answers.fetch_add(1, Ordering::Relaxed);
                 }
@@ -191,9 +198,9 @@ fn pgbench(server: &PrivatePostgres, folder: &TempDir, peer: Peer, clients: usiz
         .arg(server.url())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let tps = said.lines().find_map(|line| line.strip_prefix("tps = ")?.split(' ').next()?.parse().ok());
-    tps.unwrap_or_else(|| panic!("{said}{}", String::from_utf8_lossy(&output.stderr)))
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    let tps = stdout.lines().find_map(|line| line.strip_prefix("tps = ")?.split(' ').next()?.parse().ok());
+    tps.unwrap_or_else(|| panic!("{stdout}{}", String::from_utf8_lossy(&output.stderr)))
 }
 
 fn psql(server: &PrivatePostgres, sql: &str) {

@@ -1,6 +1,6 @@
-//! `cargo xtask bench redis`: a shared pool of 5,000,000 base62 keys filled by `bates fill`, beside redis-benchmark that
-//! pushes as many bytes to the same server with pipelined RPUSH of many values. In one run, several times.
-// It looks at a process now and then, and counts far below 2^52.
+//! `cargo xtask bench redis`: a shared pool of 5,000,000 base62 keys filled by `bates fill`, compared with redis-benchmark
+//! that pushes as many bytes to a fresh Redis with pipelined RPUSH of many values. In one run, several times.
+// Polls a process; counts stay far below 2^52.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::cast_precision_loss)]
 
 use std::fs;
@@ -25,8 +25,8 @@ fn main() {
     for order in ["counting", "shuffled"] {
         let mut ratios = Vec::new();
         for _ in 0..RUNS {
-            let peer = pushed_by_peer();
-            let (ours, memory) = filled(order);
+            let peer = benchmark_rate();
+            let (ours, memory) = fill_rate(order);
             let ratio = ours / peer;
             println!("{order:<10}{peer:>16.0}{ours:>12.0}{ratio:>8.2}{memory:>14} MiB");
             ratios.push(ratio);
@@ -37,7 +37,7 @@ fn main() {
 }
 
 /// Keys a second, by redis-benchmark.
-fn pushed_by_peer() -> f64 {
+fn benchmark_rate() -> f64 {
     let redis = PrivateRedis::start().unwrap();
     let values = (0..VALUES).map(|at| format!("{at:06}"));
     let program = programs::find("redis-benchmark").expect("redis-benchmark comes with redis-server");
@@ -51,18 +51,18 @@ fn pushed_by_peer() -> f64 {
         .unwrap();
     let took = began.elapsed();
     assert!(status.success());
-    // Each of its clients ends the pipeline that it is at.
-    length(&redis) as f64 / took.as_secs_f64()
+    // Each client finishes its pipeline, so the list may be longer than requested.
+    list_length(&redis) as f64 / took.as_secs_f64()
 }
 
-/// Keys a second, by `bates fill`, and the most memory that it had, in MiB.
-fn filled(order: &str) -> (f64, u64) {
+/// Keys a second, by `bates fill`, and its peak memory in MiB.
+fn fill_rate(order: &str) -> (f64, u64) {
     let (redis, folder) =
         (PrivateRedis::start().unwrap(), TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
     let file = folder.path().join("bates.yaml");
     let series = format!("pattern: \"{{seq:base62:6}}\", order: {order}");
     fs::write(&file, format!("series:\n  short: {{ {series} }}\n")).unwrap();
-    make_store(&file, folder.path());
+    create_store(&file, folder.path());
     let pool = format!("{{ redis: \"{}\", key: keys, size: {KEYS} }}", redis.url());
     fs::write(&file, format!("series:\n  short: {{ {series}, pool: {pool} }}\n")).unwrap();
     let began = Instant::now();
@@ -70,11 +70,11 @@ fn filled(order: &str) -> (f64, u64) {
         bates(&file, folder.path()).args(["fill", "short"]).stdout(Stdio::null()).spawn().unwrap();
     let mut memory = 0;
     while child.try_wait().unwrap().is_none() {
-        memory = memory.max(memory_of(child.id()));
+        memory = memory.max(peak_memory_kib(child.id()));
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     let took = began.elapsed();
-    assert_eq!(length(&redis), KEYS, "the pool is full");
+    assert_eq!(list_length(&redis), KEYS, "the pool is full");
     (KEYS as f64 / took.as_secs_f64(), memory / 1_024)
 }
 
@@ -84,8 +84,8 @@ fn bates(file: &Path, folder: &Path) -> Command {
     command
 }
 
-/// A store is made by the first start of a server.
-fn make_store(file: &Path, folder: &Path) {
+/// Creates a store by starting a server once.
+fn create_store(file: &Path, folder: &Path) {
     let mut server = bates(file, folder)
         .args(["serve", "--http", "127.0.0.1:0", "--resp", "off"])
         .stdout(Stdio::piped())
@@ -98,13 +98,13 @@ fn make_store(file: &Path, folder: &Path) {
     server.wait().unwrap();
 }
 
-fn length(redis: &PrivateRedis) -> u64 {
+fn list_length(redis: &PrivateRedis) -> u64 {
     let client = redis::Client::open(redis.url()).unwrap();
     redis::cmd("LLEN").arg("keys").query(&mut client.get_connection().unwrap()).unwrap()
 }
 
-/// Its most so far, in KiB.
-fn memory_of(pid: u32) -> u64 {
+/// Peak memory of a process so far.
+fn peak_memory_kib(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM:"));
     line.and_then(|line| line.split_whitespace().nth(1)).and_then(|word| word.parse().ok()).unwrap_or(0)

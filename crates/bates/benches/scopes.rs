@@ -1,5 +1,5 @@
-//! Part of `cargo xtask bench serve`: a million scopes, created through `INCR`. What they take of memory, and how
-//! long a server takes to start on them, after a clean stop and after a crash.
+//! Part of `cargo xtask bench serve`: a million scopes, created through `INCR`. Measures their memory, and how long a
+//! server takes to start with them after a clean stop and after a crash.
 #![allow(clippy::unwrap_used)]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -17,7 +17,7 @@ const START_AIM: Duration = Duration::from_secs(3);
 struct Server {
     child: Child,
     port: u16,
-    /// From the start of the process until it listens.
+    /// Time from the start of the process until it listens.
     started_in: Duration,
 }
 
@@ -35,7 +35,7 @@ impl Server {
         Self { child, port, started_in: started.elapsed() }
     }
 
-    /// In MiB, as the kernel counts what is resident.
+    /// Resident memory, as the kernel counts it.
     fn resident_mib(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
@@ -73,15 +73,15 @@ fn main() {
         missed(resident >= MEMORY_AIM_MIB)
     );
     drop(server);
-    tell_start("after a crash", &Server::start(data.path()), missed);
+    print_start("after a crash", &Server::start(data.path()), missed);
     let server = Server::start(data.path());
     let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
     create(&mut stream, 0);
     server.stop();
-    tell_start("after a clean stop", &Server::start(data.path()), missed);
+    print_start("after a clean stop", &Server::start(data.path()), missed);
 }
 
-fn tell_start(when: &str, server: &Server, missed: impl Fn(bool) -> &'static str) {
+fn print_start(when: &str, server: &Server, missed: impl Fn(bool) -> &'static str) {
     let (started, aim) = (server.started_in, START_AIM);
     println!(
         "  starts {when:<21} {:>6} ms   aim < {} s{}",
@@ -91,7 +91,7 @@ fn tell_start(when: &str, server: &Server, missed: impl Fn(bool) -> &'static str
     );
 }
 
-/// Asks for the first number of many scopes at once, and reads the answers.
+/// Takes the first numbers of many new scopes in one pipeline.
 fn create(stream: &mut TcpStream, first: u64) {
     let mut request = Vec::new();
     for scope in first..first + PIPELINE {
@@ -100,10 +100,10 @@ fn create(stream: &mut TcpStream, first: u64) {
     }
     stream.write_all(&request).unwrap();
     let mut answers = 0;
-    let mut room = vec![0; 64 * 1024];
+    let mut buffer = vec![0; 64 * 1024];
     while answers < PIPELINE {
-        let read = stream.read(&mut room).unwrap();
-        assert!(read > 0 && !room[..read].contains(&b'-'), "{}", String::from_utf8_lossy(&room[..read]));
-        answers += room[..read].split(|byte| *byte == b'\n').count() as u64 - 1;
+        let read = stream.read(&mut buffer).unwrap();
+        assert!(read > 0 && !buffer[..read].contains(&b'-'), "{}", String::from_utf8_lossy(&buffer[..read]));
+        answers += buffer[..read].split(|byte| *byte == b'\n').count() as u64 - 1;
     }
 }

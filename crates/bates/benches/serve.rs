@@ -1,6 +1,6 @@
 //! `cargo xtask bench serve`: INCR on 100,000 keys with 50 clients, by `redis-benchmark`, against Redis without
-//! persistence, Redis that syncs every write, and Bates with its durable default, alternating in one run; beside
-//! them a server that only answers a constant, which is what `redis-benchmark` can do on this machine.
+//! persistence, Redis that syncs every write, and Bates with its durable default, alternating in one run. A server that
+//! only answers a constant shows the limit of `redis-benchmark` on this machine.
 #![allow(clippy::unwrap_used)]
 
 use std::io::{BufRead, BufReader};
@@ -14,14 +14,14 @@ const KEYS: &str = "100000";
 const CLIENTS: &str = "50";
 const ROUNDS: usize = 5;
 
-/// The pipelines, how many requests each run makes, and how many the slow server gets.
+/// Pipeline depth, requests of each run, and requests for the slow server.
 const PIPELINES: [(u32, u32, u32); 3] =
     [(1, 300_000, 60_000), (16, 2_000_000, 400_000), (64, 3_000_000, 600_000)];
 
-/// Some hundred for each key: then its lease is of thousands, as that of a key which is used a lot.
+/// Some hundred requests per key. Its range then has thousands of numbers, as that of a busy key does.
 const WARM_UP: u32 = 30_000_000;
 
-/// What Bates should reach, as a multiple of Redis without persistence; and of Redis that syncs, at pipeline 1.
+/// The rate to reach, as a multiple of Redis without persistence; and of Redis that syncs, at pipeline 1.
 const AIMS: [f64; 3] = [1.0, 1.3, 1.3];
 const AIM_SYNCED: f64 = 3.0;
 
@@ -53,8 +53,8 @@ impl Drop for Bates {
     }
 }
 
-/// A server that answers a constant, on one thread of this process. It tells what `redis-benchmark` can do on this
-/// machine: nobody is measured to be faster than it.
+/// Starts a server that answers a constant, on one thread of this process. No server can be measured to be faster, so it
+/// shows the limit of `redis-benchmark` on this machine.
 fn start_constant() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -64,14 +64,14 @@ fn start_constant() -> u16 {
         runtime.block_on(async move {
             let listener = tokio::net::TcpListener::from_std(listener).unwrap();
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(answer_constantly(stream));
+                tokio::spawn(answer_constant(stream));
             }
         });
     });
     port
 }
 
-async fn answer_constantly(stream: TcpStream) {
+async fn answer_constant(stream: TcpStream) {
     stream.set_nodelay(true).unwrap();
     let mut input = vec![0; 16 * 1024];
     let answers = b":1\r\n".repeat(1024);
@@ -79,7 +79,7 @@ async fn answer_constantly(stream: TcpStream) {
         match stream.try_read(&mut input) {
             Ok(0) => return,
             Ok(read) => {
-                // Each command begins with the only asterisk in it.
+                // A command has one asterisk, at its beginning.
                 let commands = input[..read].split(|byte| *byte == b'*').count() - 1;
                 let written = stream.try_write(&answers[..4 * commands]);
                 assert!(written.is_err() || written.unwrap() == 4 * commands, "the answers are short");
@@ -101,7 +101,7 @@ fn main() {
         println!("  {name:<28} {:>9.0}", measure(port, 16, 400_000));
     }
     println!(
-        "\nwarming up with {WARM_UP} requests at pipeline 64, in which the leases of Bates grow, requests per second"
+        "\nwarming up with {WARM_UP} requests at pipeline 64, in which the ranges of Bates grow, requests per second"
     );
     for (name, port) in [("Redis, no persistence", plain.port()), ("Bates", bates.port)] {
         println!("  {name:<28} {:>9.0}", measure(port, 64, WARM_UP));
@@ -125,7 +125,7 @@ fn main() {
     }
 }
 
-/// One row: a round to warm up, then rounds in which the servers take turns.
+/// Prints one row: a round to warm up, then rounds in which the servers take turns.
 fn compare(ports: [u16; 4], (pipeline, requests, few): (u32, u32, u32), aim: f64) {
     let requests = [requests, requests, few, requests];
     let round = || std::array::from_fn::<f64, 4, _>(|at| measure(ports[at], pipeline, requests[at]));

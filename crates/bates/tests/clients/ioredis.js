@@ -1,5 +1,5 @@
-// What an unmodified ioredis does with Bates: arguments are the port of an open server, the port of one with a
-// secret, and the secret. Ends with "ok", or with the claim that did not hold.
+// Checks an unmodified ioredis against Bates. Arguments: the port of a server without a secret, the port of one with a
+// secret, and the secret. Prints "ok", or the check that failed.
 "use strict";
 
 const assert = require("node:assert");
@@ -7,7 +7,7 @@ const { Redis, ReplyError } = require("ioredis");
 
 const [openPort, guardedPort, secret] = process.argv.slice(2);
 
-async function numbers(client, key) {
+async function takeNumbers(client, key) {
   assert.strictEqual(await client.incr(`counter:${key}`), 1);
   assert.strictEqual(await client.incrby(`counter:${key}`, 9), 10);
   assert.strictEqual(await client.get(`counter:${key}`), "10");
@@ -21,7 +21,7 @@ async function numbers(client, key) {
   assert.deepStrictEqual(await pipeline.exec(), expected);
 }
 
-async function refused(client, key) {
+async function checkRefusal(client, key) {
   await assert.rejects(client.set(`counter:${key}`, 1), (error) => {
     assert(error instanceof ReplyError, error);
     return /once and for all/.test(error.message);
@@ -29,13 +29,13 @@ async function refused(client, key) {
   assert.strictEqual(await client.incr(`counter:${key}`), 111);
 }
 
-async function wrong(options) {
-  // It would connect again and again.
+async function checkWrongSecret(options) {
+  // By default ioredis reconnects again and again.
   const client = new Redis({ port: guardedPort, retryStrategy: null, lazyConnect: true, ...options });
   client.on("error", () => {});
   await assert.rejects(async () => {
     await client.connect();
-    await client.incr("counter:stranger");
+    await client.incr("counter:unauthenticated");
   });
   client.disconnect();
 }
@@ -43,15 +43,15 @@ async function wrong(options) {
 async function main() {
   for (const [name, options] of Object.entries({ IOdefault: {}, IOresp2: { protocol: 2 }, IOresp3: { protocol: 3 } })) {
     const client = new Redis({ port: openPort, ...options });
-    await numbers(client, name);
-    await refused(client, name);
+    await takeNumbers(client, name);
+    await checkRefusal(client, name);
     assert.strictEqual(await client.client("SETNAME", "worker"), "OK");
     assert.strictEqual(await client.client("GETNAME"), "worker");
     await client.quit();
-    const known = new Redis({ port: guardedPort, password: secret, ...options });
-    await numbers(known, name);
-    await known.quit();
-    for (const bad of [{}, { password: "wrong" }, { username: "root", password: secret }]) await wrong({ ...options, ...bad });
+    const authenticated = new Redis({ port: guardedPort, password: secret, ...options });
+    await takeNumbers(authenticated, name);
+    await authenticated.quit();
+    for (const bad of [{}, { password: "wrong" }, { username: "root", password: secret }]) await checkWrongSecret({ ...options, ...bad });
   }
   console.log("ok");
 }

@@ -1,4 +1,4 @@
-//! A clock that jumps by an hour and by a year, back and forth, under load: no number depends on it.
+//! A clock that jumps by an hour and by a year, back and forth, under load: no number depends on the clock.
 
 use std::fs;
 use std::io::{BufRead, Write};
@@ -16,7 +16,7 @@ use super::running::{Client, Server};
 const HOUR: i64 = 3_600;
 const YEAR: i64 = 365 * 24 * HOUR;
 
-/// The library that stands between the server and its clocks, as the program that belongs to it names it.
+/// The path of libfaketime, as its program `faketime` reports it.
 fn library() -> String {
     let faketime = programs::find("faketime").expect("faketime; run `cargo xtask test`, which installs it");
     let output = Command::new(faketime).args(["-m", "-f", "+0", "printenv", "LD_PRELOAD"]).output().unwrap();
@@ -24,7 +24,7 @@ fn library() -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// What stands between a server and its clock, which is set in a file.
+/// Environment variables that put libfaketime between a server and its clocks; the file `clock` sets the offset.
 fn variables<'a>(library: &'a str, clock: &'a Path) -> Vec<(&'static str, &'a str)> {
     vec![
         ("LD_PRELOAD", library),
@@ -33,14 +33,14 @@ fn variables<'a>(library: &'a str, clock: &'a Path) -> Vec<(&'static str, &'a st
     ]
 }
 
-/// In one step, so that no half of an offset is ever read.
+/// Renames the file into place, so that a server never reads half of an offset.
 fn set_clock(file: &Path, offset: i64) {
     let next = file.with_extension("next");
     fs::write(&next, format!("{offset:+}\n")).unwrap();
     fs::rename(next, file).unwrap();
 }
 
-/// The seconds that the server takes it to be.
+/// The time by the server's clock, in seconds.
 fn time(server: &Server) -> i64 {
     let mut client = Client::connect(server.port).unwrap();
     client.stream.get_mut().write_all(b"TIME\r\n").unwrap();
@@ -48,7 +48,7 @@ fn time(server: &Server) -> i64 {
     lines.nth(2).unwrap().parse().unwrap()
 }
 
-fn holds_while_the_clock_jumps(environment: &[(&str, &str)]) {
+fn check_numbers_while_the_clock_jumps(environment: &[(&str, &str)]) {
     let folder = tempfile::tempdir().unwrap();
     let (data, clock) = (folder.path().join("data"), folder.path().join("clock"));
     set_clock(&clock, 0);
@@ -69,26 +69,26 @@ fn holds_while_the_clock_jumps(environment: &[(&str, &str)]) {
     }
     set_clock(&clock, -YEAR);
     server.kill();
-    // A year before it was killed, by its clock.
+    // By its clock, the server starts a year before it was killed.
     let server = Server::start_with(&data, "127.0.0.1:0", &variables);
     load.ask(&server);
     load.wait_for(500);
     let history = load.end();
     assert_eq!(history.check(Rules { is_ordered: true, gaps: Gaps::Any }), []);
-    assert!(server.stop().contains("stopped"), "it still stops");
+    assert!(server.stop().contains("stopped"), "the server stops cleanly");
 }
 
 #[test]
-fn the_time_of_day_may_jump_by_an_hour_and_by_a_year() {
-    holds_while_the_clock_jumps(&[("DONT_FAKE_MONOTONIC", "1")]);
+fn numbers_stay_unique_and_ordered_when_the_wall_clock_jumps() {
+    check_numbers_while_the_clock_jumps(&[("DONT_FAKE_MONOTONIC", "1")]);
 }
 
 #[test]
-fn even_the_clock_that_only_rises_may_jump() {
-    holds_while_the_clock_jumps(&[]);
+fn numbers_stay_unique_and_ordered_when_the_monotonic_clock_jumps() {
+    check_numbers_while_the_clock_jumps(&[]);
 }
 
-/// Reserves a number for this time; its number and its token.
+/// Reserves a number, and returns it with the token of the reservation.
 fn reserve(server: &Server, seconds: i64) -> (String, String) {
     let body = format!(r#"{{"scope":{{"project":"PROJ","type":"9012"}},"seconds":{seconds}}}"#);
     let (status, answer) = ask(server.http, "POST", "/v1/series/document/reservations", &body);
@@ -102,7 +102,7 @@ fn document(server: &Server, number: &str) -> Value {
 }
 
 #[test]
-fn a_reservation_lasts_as_long_as_before_when_a_server_is_started_in_another_year() {
+fn a_reservation_keeps_its_remaining_time_when_the_clock_is_a_year_off_after_a_restart() {
     for offset in [YEAR, -YEAR] {
         let folder = tempfile::tempdir().unwrap();
         let (data, clock, library) = (folder.path().join("data"), folder.path().join("clock"), library());
@@ -110,27 +110,27 @@ fn a_reservation_lasts_as_long_as_before_when_a_server_is_started_in_another_yea
         let variables = variables(&library, &clock);
         let server = Server::start_with(&data, "127.0.0.1:0", &variables);
         let (number, token) = reserve(&server, 900);
-        // Closed cleanly once, and killed once.
+        // Stopped cleanly here, killed in the loop below.
         server.stop();
         set_clock(&clock, offset);
-        for year in [offset, 0] {
+        for error in [offset, 0] {
             let server = Server::start_with(&data, "127.0.0.1:0", &variables);
-            let kept = document(&server, &number);
-            assert_eq!(kept["state"], "reserved", "by a clock that is off by {year} s: {kept}");
-            let due: jiff::Timestamp = kept["due"].as_str().unwrap().parse().unwrap();
+            let reserved = document(&server, &number);
+            assert_eq!(reserved["state"], "reserved", "with a clock that is {error} s off: {reserved}");
+            let due: jiff::Timestamp = reserved["due"].as_str().unwrap().parse().unwrap();
             let left = due.as_second() - time(&server);
-            assert!((600..=900).contains(&left), "{left} s are left by a clock that is off by {year} s");
+            assert!((600..=900).contains(&left), "{left} s are left with a clock that is {error} s off");
             server.kill();
             set_clock(&clock, 0);
         }
         let server = Server::start_with(&data, "127.0.0.1:0", &variables);
-        let (status, kept) = ask(server.http, "POST", &format!("/v1/reservations/{token}/confirm"), "");
-        assert_eq!((status, &kept["state"]), (200, &"confirmed".into()), "{kept}");
+        let (status, confirmed) = ask(server.http, "POST", &format!("/v1/reservations/{token}/confirm"), "");
+        assert_eq!((status, &confirmed["state"]), (200, &"confirmed".into()), "{confirmed}");
     }
 }
 
 #[test]
-fn a_reservation_is_voided_in_time_by_a_clock_that_was_set_back_a_year() {
+fn a_clock_set_back_a_year_does_not_delay_the_voiding_of_a_reservation() {
     let folder = tempfile::tempdir().unwrap();
     let (data, clock, library) = (folder.path().join("data"), folder.path().join("clock"), library());
     set_clock(&clock, 0);

@@ -1,4 +1,4 @@
-//! Several nodes on one PostgreSQL, and clients that go from one to the next and write down what they are answered.
+//! Several nodes on one PostgreSQL, and clients that switch between them and log their answers.
 
 use std::fs;
 use std::process::Command;
@@ -19,45 +19,45 @@ series:
   invoice: { pattern: "{seq}", promise: gapless, key: "invoice:{name}" }
 "#;
 
-/// A PostgreSQL, and how nodes on it are configured.
+/// A PostgreSQL server, and the configuration of the nodes on it.
 pub(crate) struct Cluster {
     pub(crate) postgres: PrivatePostgres,
     folder: TempDir,
-    /// How long nodes wait for their store.
-    patience: &'static str,
+    /// How long nodes wait for their store, in milliseconds.
+    store_timeout: &'static str,
 }
 
 impl Cluster {
     pub(crate) fn start() -> Self {
-        Self { patience: "5000", ..Self::start_with(CONFIGURATION) }
+        Self { store_timeout: "5000", ..Self::start_with(CONFIGURATION) }
     }
 
-    /// Nothing is claimed of how fast its nodes are.
+    /// With a long store timeout, for tests in which a slow machine must not fail a node.
     pub(crate) fn start_with(configuration: &str) -> Self {
         let folder = TempDir::new().unwrap();
         fs::write(folder.path().join("bates.yaml"), configuration).unwrap();
-        Self { postgres: PrivatePostgres::start().unwrap(), folder, patience: "20000" }
+        Self { postgres: PrivatePostgres::start().unwrap(), folder, store_timeout: "20000" }
     }
 
-    /// A file beside the configuration.
+    /// Writes a file beside the configuration, and returns its path.
     pub(crate) fn file(&self, name: &str, content: &str) -> String {
         let path = self.folder.path().join(name);
         fs::write(&path, content).unwrap();
         path.to_str().unwrap().to_owned()
     }
 
-    /// Runs a command of the binary on the store: whether it succeeded, and what it said.
+    /// Runs a command of the binary on the store: whether it succeeded, and its output.
     pub(crate) fn bates(&self, arguments: &[&str]) -> (bool, String) {
         let output = Command::new(env!("CARGO_BIN_EXE_bates"))
             .args(arguments)
             .env("BATES_STORE", self.postgres.url())
-            // Nothing is claimed of how fast it is.
+            // A slow machine must not fail the command.
             .env("BATES_STORE_TIMEOUT_MS", "60000")
             .env("BATES_CONFIG", self.folder.path().join("bates.yaml"))
             .output()
             .unwrap();
-        let said = [output.stdout, output.stderr].concat();
-        (output.status.success(), String::from_utf8(said).unwrap())
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8(text).unwrap())
     }
 
     pub(crate) fn node(&self) -> Server {
@@ -65,12 +65,12 @@ impl Cluster {
         let node = Server::try_node(
             &self.postgres.url(),
             &["--new"],
-            &[("BATES_CONFIG", file.to_str().unwrap()), ("BATES_STORE_TIMEOUT_MS", self.patience)],
+            &[("BATES_CONFIG", file.to_str().unwrap()), ("BATES_STORE_TIMEOUT_MS", self.store_timeout)],
         );
-        node.unwrap_or_else(|said| panic!("no server: {said}"))
+        node.unwrap_or_else(|stderr| panic!("the node did not start: {stderr}"))
     }
 
-    /// Runs SQL and answers with what it prints, bare.
+    /// Runs SQL and returns the bare rows.
     pub(crate) fn query(&self, sql: &str) -> String {
         let psql = programs::find("psql").expect("psql; run `cargo xtask test`, which installs it");
         let output = Command::new(psql)
@@ -93,7 +93,7 @@ impl Cluster {
     }
 }
 
-/// Clients that ask for the same keys at one node after the other, until they are told to end.
+/// Clients that take numbers of the same keys from one node after the other, until `end`.
 pub(crate) struct Switching {
     history: History,
     shared: Arc<Shared>,
@@ -108,20 +108,21 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// The ports of the nodes; one that is gone has another one's place later.
+    /// The ports of the nodes; `replace` puts a new node in the place of a killed one.
     ports: Vec<u16>,
     is_over: bool,
     answers: u64,
+    /// `wait_for` returns at this many answers.
     enough: u64,
 }
 
 impl Switching {
-    /// So many clients, which ask for so many keys in turn.
+    /// Starts clients that take numbers of `keys` in turn.
     pub(crate) fn begin(clients: usize, keys: &[String], nodes: &[&Server]) -> Self {
         Self::begin_in(&History::default(), clients, keys, nodes)
     }
 
-    /// Clients that write along in a history of others.
+    /// Starts clients that log to a history shared with others.
     pub(crate) fn begin_in(history: &History, clients: usize, keys: &[String], nodes: &[&Server]) -> Self {
         let shared = Arc::<Shared>::default();
         shared.state.lock().unwrap().ports = nodes.iter().map(|node| node.port).collect();
@@ -133,12 +134,12 @@ impl Switching {
         Self { history: history.clone(), shared, clients }
     }
 
-    /// Another node in the place of one.
+    /// Sends the clients of the node at this index to another node.
     pub(crate) fn replace(&self, at: usize, node: &Server) {
         self.shared.state.lock().unwrap().ports[at] = node.port;
     }
 
-    /// Waits for so many answers more.
+    /// Waits until the clients have got this many more answers.
     pub(crate) fn wait_for(&self, answers: u64) {
         let mut state = self.shared.state.lock().unwrap();
         state.enough = state.answers + answers;
@@ -161,14 +162,14 @@ fn run(history: &History, shared: &Shared, client: usize, keys: &[String]) {
     for turn in client.. {
         let ports = shared.state.lock().unwrap().ports.clone();
         connections.resize_with(ports.len(), || (0, None));
-        // Neither the next node nor the next key follows from the other.
+        // The turn of the node drifts against that of the key, so that every key meets every node.
         let (node, key) = ((turn + turn / 7) % ports.len(), turn % keys.len());
         let (port, connection) = &mut connections[node];
         if *port != ports[node] || connection.is_none() {
             (*port, *connection) = (ports[node], Client::connect(ports[node]));
         }
         let answered =
-            connection.as_mut().is_some_and(|client| ask(client, &mut log, scopes[key], &keys[key]));
+            connection.as_mut().is_some_and(|client| take(client, &mut log, scopes[key], &keys[key]));
         if !answered {
             *connection = None;
         }
@@ -178,18 +179,18 @@ fn run(history: &History, shared: &Shared, client: usize, keys: &[String]) {
     }
 }
 
-/// Whether a number was answered.
-fn ask(client: &mut Client, log: &mut Log, scope: Scope, key: &str) -> bool {
-    let asked = log.ask(scope);
+/// Takes a number and logs it; false if none was answered.
+fn take(client: &mut Client, log: &mut Log, scope: Scope, key: &str) -> bool {
+    let request = log.ask(scope);
     let number = client.incr(key);
     if let Some(number) = number {
-        log.answered(asked, number, number);
+        log.answered(request, number, number);
     }
     number.is_some()
 }
 
 impl Shared {
-    /// Counts an answer, or that there was none; says whether to go on.
+    /// Counts an answer if there was one; returns whether to go on.
     fn count(&self, answered: bool) -> bool {
         let mut state = self.state.lock().unwrap();
         state.answers += u64::from(answered);

@@ -1,21 +1,21 @@
-//! Crashes and failed syncs at chosen system calls. Each check answers what it found, so that the server that is
-//! right passes it and one with a planted bug is caught by it.
+//! Crashes and failed syncs at chosen system calls. Each check returns its finding, so that a correct server passes
+//! it and a server with a planted bug is caught by it.
 
 use std::path::Path;
 
 use super::running::{Client, Server};
 
-/// How many counters are asked for before a fault that never comes is given up on.
+/// Max counters requested while waiting for the injected fault.
 const KEYS_MAX: u64 = 1_000;
 
-/// The bug that a server is to have.
-fn planted(bug: Option<&str>) -> Vec<(&'static str, &str)> {
+/// The variable that plants a bug in a server.
+fn planted_bug(bug: Option<&str>) -> Vec<(&'static str, &str)> {
     bug.map(|bug| ("BATES_PLANTED_BUG", bug)).into_iter().collect()
 }
 
-/// The server dies as it enters a write or a sync of a commit, each in turn. What a client was answered before
-/// must not come again.
-fn repeats_none_when_killed_within_a_commit(bug: Option<&str>) -> Result<usize, String> {
+/// Kills the server as it enters a write or a sync of a commit, each in turn. Numbers answered before the kill must
+/// not come again. Returns how many there were.
+fn check_kills_within_a_commit(bug: Option<&str>) -> Result<usize, String> {
     let data = tempfile::tempdir().unwrap();
     Server::start(data.path()).stop();
     let mut answered = 0;
@@ -23,51 +23,51 @@ fn repeats_none_when_killed_within_a_commit(bug: Option<&str>) -> Result<usize, 
         for nth in nths {
             let inject = format!("{calls}:signal=KILL:when={nth}");
             let prefix = format!("counter:{nth}.{}", calls.len());
-            let before = match Server::start_doomed(data.path(), &inject, &planted(bug)) {
-                Some(doomed) => ask_until_it_dies(&doomed, &prefix),
+            let before = match Server::start_doomed(data.path(), &inject, &planted_bug(bug)) {
+                Some(doomed) => take_until_failure(&doomed, &prefix),
                 None => Vec::new(),
             };
             answered += before.len();
-            rises(data.path(), &before)
-                .map_err(|fallen| format!("{fallen} after a kill at {calls} {nth}"))?;
+            check_that_numbers_rise(data.path(), &before)
+                .map_err(|repeat| format!("{repeat} after a kill at {calls} {nth}"))?;
         }
     }
     Ok(answered)
 }
 
-/// Nobody knows what a failed sync left on disk, so nothing is issued until the store is opened anew.
-fn stops_issuing_after_a_failed_sync(bug: Option<&str>) -> Result<(), String> {
+/// A failed sync leaves the disk in an unknown state, so the server issues nothing until the store is reopened.
+fn check_failed_sync(bug: Option<&str>) -> Result<(), String> {
     let data = tempfile::tempdir().unwrap();
     Server::start(data.path()).stop();
-    // The first syncs are those of the folder, when the store is opened.
+    // Opening the store syncs its folder first.
     let inject = "fsync,fdatasync:error=EIO:when=8+";
-    let doomed = Server::start_doomed(data.path(), inject, &planted(bug)).unwrap();
-    let before = ask_until_it_dies(&doomed, "counter:before");
+    let doomed = Server::start_doomed(data.path(), inject, &planted_bug(bug)).unwrap();
+    let before = take_until_failure(&doomed, "counter:before");
     if before.is_empty() || before.len() as u64 == KEYS_MAX {
         return Err(format!("{} counters were begun, and each had to be synced", before.len()));
     }
     let mut client = Client::connect(doomed.port).unwrap();
     for key in 0..10 {
         let answer = client.incr_raw(&format!("counter:after.{key}")).unwrap();
-        let is_told =
+        let is_refused =
             answer.starts_with("-ERR store_poisoned: ") && answer.contains("the store issues nothing");
-        if !is_told {
-            return Err(format!("after a failed sync it answered {answer}"));
+        if !is_refused {
+            return Err(format!("the server answered {answer} after a failed sync"));
         }
     }
     drop(doomed);
-    rises(data.path(), &before)
+    check_that_numbers_rise(data.path(), &before)
 }
 
-/// What each new counter answers, until one does not.
-fn ask_until_it_dies(server: &Server, prefix: &str) -> Vec<(String, u64)> {
+/// Takes the first number of new counters until the server fails to answer.
+fn take_until_failure(server: &Server, prefix: &str) -> Vec<(String, u64)> {
     let Some(mut client) = Client::connect(server.port) else { return Vec::new() };
     let keys = (0..KEYS_MAX).map(|key| format!("{prefix}.{key}"));
     keys.map_while(|key| Some((client.incr(&key)?, key))).map(|(number, key)| (key, number)).collect()
 }
 
-/// A server that is right goes on above what was answered before.
-fn rises(data: &Path, before: &[(String, u64)]) -> Result<(), String> {
+/// Starts a correct server and checks that it continues above the numbers answered before.
+fn check_that_numbers_rise(data: &Path, before: &[(String, u64)]) -> Result<(), String> {
     let server = Server::start(data);
     let mut client = Client::connect(server.port).unwrap();
     for (key, number) in before {
@@ -80,24 +80,24 @@ fn rises(data: &Path, before: &[(String, u64)]) -> Result<(), String> {
 }
 
 #[test]
-fn killed_within_a_commit_it_repeats_no_number() {
-    let answered = repeats_none_when_killed_within_a_commit(None).unwrap();
+fn a_server_killed_within_a_commit_repeats_no_number() {
+    let answered = check_kills_within_a_commit(None).unwrap();
     assert!(answered >= 10, "{answered} answers between commits");
 }
 
 #[test]
 fn a_server_that_answers_before_it_commits_is_caught() {
-    let caught = repeats_none_when_killed_within_a_commit(Some("answer-before-commit")).unwrap_err();
+    let caught = check_kills_within_a_commit(Some("answer-before-commit")).unwrap_err();
     assert!(caught.contains("gave 1, and 1 after a kill"), "{caught}");
 }
 
 #[test]
-fn a_failed_sync_stops_issuing_and_says_so() {
-    stops_issuing_after_a_failed_sync(None).unwrap();
+fn a_server_answers_with_an_error_after_a_failed_sync() {
+    check_failed_sync(None).unwrap();
 }
 
 #[test]
 fn a_server_that_does_not_sync_is_caught() {
-    let caught = stops_issuing_after_a_failed_sync(Some("skip-sync")).unwrap_err();
+    let caught = check_failed_sync(Some("skip-sync")).unwrap_err();
     assert!(caught.contains("each had to be synced"), "{caught}");
 }

@@ -1,5 +1,5 @@
-//! Servers on a data folder that was damaged, or that an operator tidied up: they refuse, say what to do, and issue no
-//! number twice afterwards.
+//! Servers on a data folder that is damaged, or in which an operator removed files: they refuse, name the remedy, and
+//! afterwards issue no number twice.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
@@ -21,7 +21,7 @@ fn copy(from: &Path) -> TempDir {
     copy
 }
 
-/// A server with a bug, if one is named; its last words if it refuses to start.
+/// Starts a server, with a planted bug if one is named; its error output if it refuses to start.
 fn try_start(data: &Path, bug: Option<&str>) -> Result<Server, String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bates"));
     command.envs(bug.map(|bug| ("BATES_PLANTED_BUG", bug)));
@@ -38,14 +38,14 @@ fn bates(data: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The next number of each counter.
+/// Takes the next number of each counter.
 fn take(server: &Server) -> Vec<u64> {
     let mut client = Client::connect(server.port).unwrap();
     (0..COUNTERS).map(|counter| client.incr(&format!("counter:{counter}")).unwrap()).collect()
 }
 
-/// What a server leaves that is killed, and the numbers that it gave.
-fn killed() -> (TempDir, Vec<u64>) {
+/// The data folder of a killed server, and the numbers that it issued.
+fn killed_server() -> (TempDir, Vec<u64>) {
     let data = TempDir::new().unwrap();
     let server = Server::start(data.path());
     let taken = take(&server);
@@ -53,25 +53,26 @@ fn killed() -> (TempDir, Vec<u64>) {
     (data, taken)
 }
 
-fn flip(data: &Path, byte: u64) {
+/// Flips a bit of the log.
+fn flip_bit(data: &Path, byte: u64) {
     let log = File::options().read(true).write(true).open(data.join("bates.db-wal")).unwrap();
-    let mut found = [0];
-    log.read_exact_at(&mut found, byte).unwrap();
-    log.write_all_at(&[found[0] ^ 4], byte).unwrap();
+    let mut value = [0];
+    log.read_exact_at(&mut value, byte).unwrap();
+    log.write_all_at(&[value[0] ^ 4], byte).unwrap();
 }
 
-/// Flips a bit in one place of the log after the other. Answers how many copies were refused; an error if a server
-/// gives a number again.
-fn repeats_none_from_a_damaged_log(bug: Option<&str>) -> Result<u32, String> {
-    let (data, taken) = killed();
+/// Flips a bit of the log, at one place after the other, each in a copy of the folder. Returns how many copies were
+/// refused, or an error if a server issued a number again.
+fn check_damaged_logs(bug: Option<&str>) -> Result<u32, String> {
+    let (data, taken) = killed_server();
     let length = fs::metadata(data.path().join("bates.db-wal")).unwrap().len();
     let mut refused = 0;
     for byte in (5..length).step_by(usize::try_from(length / 12).unwrap()) {
         let copy = copy(data.path());
-        flip(copy.path(), byte);
+        flip_bit(copy.path(), byte);
         match try_start(copy.path(), bug) {
-            Err(said) if said.contains("bates floor --accept-loss") => refused += 1,
-            Err(said) => return Err(format!("byte {byte}: {said}")),
+            Err(stderr) if stderr.contains("bates floor --accept-loss") => refused += 1,
+            Err(stderr) => return Err(format!("byte {byte}: {stderr}")),
             Ok(server) => {
                 let again = take(&server);
                 if let Some(at) = (0..taken.len()).find(|at| again[*at] <= taken[*at]) {
@@ -85,25 +86,25 @@ fn repeats_none_from_a_damaged_log(bug: Option<&str>) -> Result<u32, String> {
 
 #[test]
 fn a_flipped_bit_in_the_log_of_a_killed_server_repeats_no_number() {
-    let refused = repeats_none_from_a_damaged_log(None).unwrap();
+    let refused = check_damaged_logs(None).unwrap();
     assert!(refused >= 10, "{refused} refused");
 }
 
 #[test]
-fn a_server_that_opens_although_commits_are_missing_is_caught() {
-    let caught = repeats_none_from_a_damaged_log(Some("open-below-answered")).unwrap_err();
+fn a_server_that_opens_despite_missing_commits_is_caught() {
+    let caught = check_damaged_logs(Some("open-below-answered")).unwrap_err();
     assert!(caught.contains(" gave 1, and 1"), "{caught}");
 }
 
-/// As docs/operations.md says.
+/// The procedure of docs/operations.md.
 #[test]
 fn a_damaged_store_is_served_again_once_its_cursors_are_raised_and_the_loss_is_accepted() {
-    let (data, taken) = killed();
-    flip(data.path(), fs::metadata(data.path().join("bates.db-wal")).unwrap().len() / 2);
+    let (data, taken) = killed_server();
+    flip_bit(data.path(), fs::metadata(data.path().join("bates.db-wal")).unwrap().len() / 2);
     let refused = try_start(data.path(), None).err().unwrap();
     assert!(refused.contains("end at commit ") && refused.contains("bates floor"), "{refused}");
     for counter in 0..COUNTERS {
-        // Whatever restarts the server meanwhile does not get it to issue.
+        // A supervisor that restarts the server meanwhile does not make it issue.
         assert!(try_start(data.path(), None).is_err());
         bates(data.path(), &["floor", "counter", &format!("name={counter}"), "1000"]);
     }
@@ -114,22 +115,22 @@ fn a_damaged_store_is_served_again_once_its_cursors_are_raised_and_the_loss_is_a
     assert!(again.iter().zip(&taken).all(|(again, taken)| again > taken), "{again:?}");
 }
 
-/// Fault 13. An operator who tidies up may remove any file.
+/// Fault 13: an operator may remove any file.
 #[test]
-fn a_second_server_is_refused_whatever_files_are_removed_or_replaced() {
+fn a_second_server_is_refused_even_after_files_are_removed_or_replaced() {
     let data = TempDir::new().unwrap();
     let server = Server::start(data.path());
     let taken = take(&server);
-    let is_refused = || {
+    let assert_refused = || {
         let refused = try_start(data.path(), None).err().expect("a second server");
         assert!(refused.contains("is in use by another process"), "{refused}");
     };
-    is_refused();
+    assert_refused();
     let state = data.path().join("bates.state");
     fs::remove_file(&state).unwrap();
-    is_refused();
+    assert_refused();
     fs::write(&state, "").unwrap();
-    is_refused();
+    assert_refused();
     server.stop();
     let again = take(&Server::start(data.path()));
     assert!(again.iter().zip(&taken).all(|(again, taken)| again > taken), "{again:?}");

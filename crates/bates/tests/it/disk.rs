@@ -1,5 +1,5 @@
-//! A small disk of a test's own: a file system in memory, mounted where nobody but the test and the servers that
-//! it starts can see it, and gone with the test.
+//! A small disk for one test: a file system in memory, mounted where only the test and its servers can see it, and
+//! gone with the test.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -13,9 +13,9 @@ use super::running::Server;
 
 /// A disk, with a process that keeps it mounted.
 pub(crate) struct Disk {
-    /// Ends when the test does, however that ends: its input is closed then.
+    /// Ends with the test, even if that panics, because its input is then closed.
     keeper: Child,
-    /// Where it is mounted; an empty folder to everybody else.
+    /// Where the disk is mounted; an empty folder for all other processes.
     folder: TempDir,
     is_root: bool,
 }
@@ -24,8 +24,8 @@ impl Disk {
     pub(crate) fn mount(size: &str) -> Self {
         let folder = TempDir::new().unwrap();
         let is_root = Command::new("id").arg("-u").output().unwrap().stdout.trim_ascii() == b"0";
-        let mut command = Command::new(found("unshare"));
-        // Whoever is not root is root of a world of its own.
+        let mut command = Command::new(find_program("unshare"));
+        // Mounting needs root: another user becomes root in a user namespace.
         command.args(if is_root { &[][..] } else { &["--user", "--map-root-user"] });
         let script = r#"mount -t tmpfs -o "size=$1" tmpfs "$0" && echo mounted && exec cat"#;
         let mut keeper = command
@@ -36,15 +36,15 @@ impl Disk {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut said = String::new();
-        BufReader::new(keeper.stdout.take().unwrap()).read_line(&mut said).unwrap();
-        assert_eq!(said, "mounted\n");
+        let mut line = String::new();
+        BufReader::new(keeper.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "mounted\n");
         Self { keeper, folder, is_root }
     }
 
-    /// Starts a server whose data is on the disk; its last words if it refuses to start.
+    /// Starts a server whose data is on the disk; its error output if it refuses to start.
     pub(crate) fn try_serve(&self) -> Result<Server, String> {
-        let mut command = Command::new(found("nsenter"));
+        let mut command = Command::new(find_program("nsenter"));
         command.args(["--target", &self.keeper.id().to_string(), "--mount"]);
         command.args(if self.is_root { &[][..] } else { &["--user", "--preserve-credentials"] });
         command.arg(env!("CARGO_BIN_EXE_bates"));
@@ -52,20 +52,20 @@ impl Disk {
     }
 
     pub(crate) fn serve(&self) -> Server {
-        self.try_serve().unwrap_or_else(|said| panic!("no server: {said}"))
+        self.try_serve().unwrap_or_else(|stderr| panic!("the server did not start: {stderr}"))
     }
 
-    /// Leaves no room at all.
+    /// Fills the disk to the last page.
     pub(crate) fn fill(&self) {
         let mut filler = File::create(self.filler()).unwrap();
-        // Page by page at last, so that none is left.
+        // By the MiB first, then page by page.
         for bytes in [1 << 20, 4096] {
             while filler.write_all(&vec![b'x'; bytes]).is_ok() {}
         }
     }
 
     pub(crate) fn make_room(&self) {
-        // Emptied, not only removed: a process that another test begins just now may still hold it open.
+        // Truncated before it is removed, since a process that another test forks just now may hold it open.
         File::create(self.filler()).unwrap();
         std::fs::remove_file(self.filler()).unwrap();
     }
@@ -83,6 +83,6 @@ impl Drop for Disk {
     }
 }
 
-fn found(program: &str) -> PathBuf {
+fn find_program(program: &str) -> PathBuf {
     programs::find(program).unwrap_or_else(|| panic!("{program}; run `cargo xtask test`, which installs it"))
 }

@@ -1,4 +1,4 @@
-//! A disk without room: what is in memory is still given, what is not is refused, and it all comes back by itself.
+//! A full disk: the server issues the ranges that it holds, refuses new ones, and recovers by itself.
 
 use bates_testkit::history::{Gaps, Rules};
 
@@ -6,14 +6,14 @@ use super::disk::Disk;
 use super::load::Load;
 use super::running::{Client, Server};
 
-/// Gaps are no matter here: the server is killed, and asked in whatever order.
+/// The kills leave gaps, so any are allowed.
 const RULES: Rules = Rules { is_ordered: true, gaps: Gaps::Any };
 
-/// The log of a store grows to about 40 MiB before it begins anew.
+/// The log of a store grows to about 40 MiB before it starts over.
 const SIZE: &str = "64m";
 
-/// New counters until one is refused, which is answered.
-fn until_refused(server: &Server, prefix: &str) -> (u64, String) {
+/// Begins new counters until the server refuses one: how many it accepted, and the refusal.
+fn fill_counters(server: &Server, prefix: &str) -> (u64, String) {
     let mut client = Client::connect(server.port).unwrap();
     for key in 0.. {
         let answer = client.incr_raw(&format!("counter:{prefix}.{key}")).expect("the server stays up");
@@ -21,24 +21,24 @@ fn until_refused(server: &Server, prefix: &str) -> (u64, String) {
             return (key, answer);
         }
     }
-    unreachable!("a disk without room ends")
+    unreachable!("the loop only ends with a refusal")
 }
 
 #[test]
-fn on_a_full_disk_held_numbers_go_on_new_leases_are_refused_and_room_heals_it() {
+fn a_server_on_a_full_disk_issues_held_ranges_refuses_new_ones_and_recovers() {
     let disk = Disk::mount(SIZE);
     let server = disk.serve();
     let mut client = Client::connect(server.port).unwrap();
     assert_eq!(client.incr("counter:held"), Some(1));
     for round in 0..3 {
         disk.fill();
-        let (_, refusal) = until_refused(&server, &format!("full{round}"));
+        let (_, refusal) = fill_counters(&server, &format!("full{round}"));
         assert!(refusal.starts_with("-ERR store_unavailable: "), "{refusal}");
         let first = 2 + round * 3;
         for number in first..first + 3 {
-            assert_eq!(client.incr("counter:held"), Some(number), "it is in memory");
+            assert_eq!(client.incr("counter:held"), Some(number), "from memory");
         }
-        let (again, refusal) = until_refused(&server, &format!("still{round}"));
+        let (again, refusal) = fill_counters(&server, &format!("still{round}"));
         assert!(again == 0 && refusal.starts_with("-ERR store_unavailable: "), "{again}: {refusal}");
         disk.make_room();
         for key in 0..100 {
@@ -46,13 +46,13 @@ fn on_a_full_disk_held_numbers_go_on_new_leases_are_refused_and_room_heals_it() 
             assert_eq!(answer.as_deref(), Some(":1"), "without a restart");
         }
     }
-    let said = server.stop();
-    assert!(said.contains("0 gaps left"), "{said}");
+    let stderr = server.stop();
+    assert!(stderr.contains("0 gaps left"), "{stderr}");
 }
 
-/// Under load the disk fills and empties; then the server is killed while it is full, and started again.
+/// The disk fills and empties under load; then the server is killed while the disk is full, and started again.
 #[test]
-fn a_disk_that_fills_under_load_and_a_kill_on_it_repeat_no_number() {
+fn a_full_disk_and_a_kill_under_load_repeat_no_number() {
     let disk = Disk::mount(SIZE);
     let load = Load::begin(8, 200);
     let mut started_when_full = 0;
@@ -61,15 +61,15 @@ fn a_disk_that_fills_under_load_and_a_kill_on_it_repeat_no_number() {
         load.ask(&server);
         load.wait_for(1_000);
         disk.fill();
-        let (_, refusal) = until_refused(&server, "full");
+        let (_, refusal) = fill_counters(&server, "full");
         assert!(refusal.starts_with("-ERR store_unavailable: "), "{refusal}");
         disk.make_room();
         load.wait_for(1_000);
         disk.fill();
-        let (_, refusal) = until_refused(&server, "full-again");
+        let (_, refusal) = fill_counters(&server, "full-again");
         assert!(refusal.starts_with("-ERR store_unavailable: "), "{refusal}");
         server.kill();
-        // It opens or it refuses; either way it gives nothing that was given.
+        // The server starts or refuses; either way it repeats no number.
         if let Ok(server) = disk.try_serve() {
             started_when_full += 1;
             load.ask(&server);
@@ -84,10 +84,10 @@ fn a_disk_that_fills_under_load_and_a_kill_on_it_repeat_no_number() {
     assert_eq!(history.check(RULES), [], "started {started_when_full} times on a full disk");
 }
 
-/// Whichever write of a start finds no room: the folder still says that it was a store, so that one whose database
-/// goes missing afterwards does not begin again.
+/// Whichever write of a start fails, the folder stays marked as a store. So if its database goes missing afterwards,
+/// the server does not start over with an empty one.
 #[test]
-fn a_start_without_room_does_not_make_a_folder_forget_that_it_was_a_store() {
+fn a_failed_start_on_a_full_disk_leaves_the_folder_marked_as_a_store() {
     let data = tempfile::tempdir().unwrap();
     Server::start(data.path()).stop();
     let state = || std::fs::read_to_string(data.path().join("bates.state")).unwrap();
@@ -101,16 +101,16 @@ fn a_start_without_room_does_not_make_a_folder_forget_that_it_was_a_store() {
         assert!(state().starts_with("bates store "), "after write {nth}: {:?}", state());
         Server::start(data.path()).stop();
     }
-    assert!(refused > 0, "a start needs room");
+    assert!(refused > 0, "some start must fail");
 }
 
-/// The log of the store may grow larger than the disk has room for, with nobody else to blame. What is in it goes
-/// into the database, which has room for its own.
+/// The log of the store can fill the disk by itself. A checkpoint then moves its pages into the database, which has
+/// room for them.
 #[test]
-fn a_log_that_fills_the_disk_makes_room_for_itself() {
+fn a_log_that_fills_the_disk_is_moved_into_the_database() {
     let disk = Disk::mount("8m");
     let key = |addition: u64| format!("counter:{}", addition % 50);
-    // Each addition is larger than any lease, so each is a commit; together they are thrice the disk.
+    // Each addition is larger than any range in memory, so each is a commit; together they need thrice the disk.
     for additions in [50, 6_000] {
         let server = disk.serve();
         let mut client = Client::connect(server.port).unwrap();
@@ -124,7 +124,7 @@ fn a_log_that_fills_the_disk_makes_room_for_itself() {
 
 /// After a crash the log is copied before it is read.
 #[test]
-fn a_start_after_a_crash_without_room_for_a_copy_of_the_log_says_how_much_it_takes() {
+fn a_start_after_a_crash_reports_how_much_room_the_copy_of_the_log_needs() {
     let disk = Disk::mount(SIZE);
     let server = disk.serve();
     let mut client = Client::connect(server.port).unwrap();
@@ -134,7 +134,7 @@ fn a_start_after_a_crash_without_room_for_a_copy_of_the_log_says_how_much_it_tak
     disk.fill();
     server.kill();
     for _ in 0..2 {
-        let refused = disk.try_serve().err().expect("there is no room");
+        let refused = disk.try_serve().err().expect("a refusal for lack of room");
         assert!(refused.contains("no room to copy ") && refused.contains(" bytes. Make room"), "{refused}");
     }
     disk.make_room();

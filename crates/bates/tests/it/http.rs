@@ -1,4 +1,4 @@
-//! HTTP of a server process, from a client's side: what is answered, and what bad input gets.
+//! HTTP of a server process as a client sees it, with good and with bad input.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::running::Server;
 
-/// Sends one request byte by byte as written, and reads the answer to its end. A status of 0 is none.
+/// Sends the bytes of one request, and reads the answer to its end. Status 0 means that the server did not answer.
 pub(crate) fn exchange(port: u16, request: &[u8]) -> (u16, String, Vec<u8>) {
     let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return Default::default() };
-    // A server that has heard enough may have closed already; what it said is read all the same.
+    // The server may close before it has read everything; its answer is read all the same.
     let _ = stream.write_all(request);
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
@@ -20,7 +20,7 @@ pub(crate) fn exchange(port: u16, request: &[u8]) -> (u16, String, Vec<u8>) {
     (status, head.to_lowercase(), answer.get(end + 4..).unwrap_or_default().to_vec())
 }
 
-/// Asks with heads of its own, each a line, and answers with the status, the head in lower case and the text.
+/// Sends a request with additional header lines; returns the status, the head in lower case, and the body.
 pub(crate) fn send(port: u16, request: &str, heads: &str, body: &str) -> (u16, String, String) {
     let length = body.len();
     let (status, head, body) = exchange(
@@ -33,7 +33,7 @@ pub(crate) fn send(port: u16, request: &str, heads: &str, body: &str) -> (u16, S
     (status, head, String::from_utf8(body).unwrap())
 }
 
-/// Asks, and answers with the status and the JSON.
+/// Sends a request; returns the status and the JSON body.
 pub(crate) fn ask(port: u16, method: &str, path: &str, body: &str) -> (u16, Value) {
     let request = format!(
         "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
@@ -45,6 +45,7 @@ pub(crate) fn ask(port: u16, method: &str, path: &str, body: &str) -> (u16, Valu
     (status, serde_json::from_slice(&body).unwrap())
 }
 
+/// Sends a request that must be refused; returns the status and the error code.
 fn code(port: u16, method: &str, path: &str, body: &str) -> (u16, String) {
     let (status, answer) = ask(port, method, path, body);
     assert_eq!(answer["status"], status, "{answer}");
@@ -59,7 +60,7 @@ fn start() -> (tempfile::TempDir, Server) {
 }
 
 #[test]
-fn numbers_come_by_body_and_by_query_from_the_scope_that_redis_clients_see() {
+fn body_and_query_address_the_same_scope_as_a_redis_key() {
     let (_data, server) = start();
     let port = server.http;
     let next = "/v1/series/document/next";
@@ -79,7 +80,7 @@ fn numbers_come_by_body_and_by_query_from_the_scope_that_redis_clients_see() {
     assert_eq!(
         scopes,
         json!({"scopes": [{"scope": {"project": "PROJ", "type": "9012"}, "cursor": 1033}]}),
-        "a look creates nothing"
+        "a peek creates no scope"
     );
     let (_, trace) = ask(port, "GET", "/v1/ids/PROJ-9012-1002", "");
     let found = json!({"series": "document", "scope": {"project": "PROJ", "type": "9012"}, "position": 1002, "granted": true});
@@ -89,7 +90,7 @@ fn numbers_come_by_body_and_by_query_from_the_scope_that_redis_clients_see() {
 }
 
 #[test]
-fn lines_are_streamed_up_to_a_million_and_each_comes_once() {
+fn a_stream_has_up_to_a_million_distinct_lines() {
     let (_data, server) = start();
     let request = |count: u64| {
         format!(
@@ -98,17 +99,17 @@ fn lines_are_streamed_up_to_a_million_and_each_comes_once() {
     };
     let (status, head, body) = exchange(server.http, request(1_000_000).as_bytes());
     assert!(status == 200 && head.contains("text/plain") && head.contains("chunked"), "{head}");
-    let text = dechunked(&body);
+    let text = decode_chunks(&body);
     let mut lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 1_000_000);
     lines.sort_unstable();
     lines.dedup();
-    assert_eq!(lines.len(), 1_000_000, "each key once");
+    assert_eq!(lines.len(), 1_000_000, "no key twice");
     let (status, head, _) = exchange(server.http, request(1_000_001).as_bytes());
     assert!(status == 422 && head.contains("application/problem+json"), "{head}");
 }
 
-fn dechunked(mut body: &[u8]) -> String {
+fn decode_chunks(mut body: &[u8]) -> String {
     let mut text = Vec::new();
     while let Some(end) = body.windows(2).position(|window| window == b"\r\n") {
         let size = usize::from_str_radix(std::str::from_utf8(&body[..end]).unwrap(), 16).unwrap();
@@ -119,14 +120,14 @@ fn dechunked(mut body: &[u8]) -> String {
 }
 
 #[test]
-fn series_are_made_changed_retired_and_made_again_and_survive_a_restart() {
+fn series_can_be_created_changed_retired_and_recreated_across_restarts() {
     let (data, server) = start();
     let port = server.http;
     let tenant = "/v1/series/invoice-acme";
-    let described = r#"{"pattern":"ACME-{seq:4}","promise":"ordered","key":"acme"}"#;
-    let (status, made) = ask(port, "PUT", tenant, described);
-    assert_eq!((status, &made["origin"], &made["capacity"]), (201, &json!("api"), &json!(9_999)));
-    assert_eq!(ask(port, "PUT", tenant, described).0, 200, "the same again");
+    let description = r#"{"pattern":"ACME-{seq:4}","promise":"ordered","key":"acme"}"#;
+    let (status, created) = ask(port, "PUT", tenant, description);
+    assert_eq!((status, &created["origin"], &created["capacity"]), (201, &json!("api"), &json!(9_999)));
+    assert_eq!(ask(port, "PUT", tenant, description).0, 200, "the same description again");
     assert_eq!(
         code(port, "PUT", tenant, r#"{"pattern":"OTHER-{seq:4}"}"#),
         (409, "series_exists".to_owned())
@@ -151,7 +152,7 @@ fn series_are_made_changed_retired_and_made_again_and_survive_a_restart() {
     assert_eq!(
         ask(port, "GET", tenant, "").1["restrict"],
         json!(["0003"]),
-        "made at run time, and still there"
+        "a series created at run time survives the kill"
     );
     assert_eq!(ask(port, "DELETE", tenant, "").0, 200);
     assert_eq!(code(port, "GET", tenant, ""), (404, "unknown_series".to_owned()));
@@ -162,12 +163,12 @@ fn series_are_made_changed_retired_and_made_again_and_survive_a_restart() {
     );
     server.kill();
     let server = Server::start(data.path());
-    assert_eq!(code(server.http, "GET", tenant, ""), (404, "unknown_series".to_owned()), "retired for good");
-    assert_eq!(ask(server.http, "PUT", tenant, described).0, 201);
+    assert_eq!(code(server.http, "GET", tenant, ""), (404, "unknown_series".to_owned()), "it stays retired");
+    assert_eq!(ask(server.http, "PUT", tenant, description).0, 201);
     assert_eq!(
         server.redis_cli(&["LPOP", "acme"]),
         "ACME-0035",
-        "it goes on where its cursor is: above the crash"
+        "it continues at its cursor, above the range that the kill lost"
     );
 }
 
@@ -212,7 +213,7 @@ fn bad_input_gets_a_clear_error_and_changes_nothing() {
         assert_eq!(code(port, "POST", &path, ""), (422, "bad_scope".to_owned()), "{value}");
     }
     for (name, expected) in [
-        ("nobody", (404, "unknown_series")),
+        ("missing", (404, "unknown_series")),
         ("A", (422, "bad_name")),
         ("%00", (422, "bad_name")),
         ("a%0d", (422, "bad_name")),
@@ -230,17 +231,17 @@ fn bad_input_gets_a_clear_error_and_changes_nothing() {
     assert_eq!(
         ask(port, "GET", "/v1/series/counter/scopes", "").1,
         json!({"scopes": []}),
-        "nothing was created"
+        "no scope was created"
     );
     assert_eq!(
         ask(port, "GET", "/v1/series/document/scopes", "").1,
         json!({"scopes": []}),
-        "nothing was created"
+        "no scope was created"
     );
 }
 
 #[test]
-fn what_is_not_utf8_or_not_http_is_refused() {
+fn requests_that_are_not_utf8_or_not_http_are_refused() {
     let (_data, server) = start();
     let body = b"{\"scope\":{\"name\":\"\xff\"}}";
     let head = format!(
@@ -252,7 +253,7 @@ fn what_is_not_utf8_or_not_http_is_refused() {
     assert_eq!(exchange(server.http, b"*2\r\n$4\r\nINCR\r\n$1\r\na\r\n").0, 400);
     let long = format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(100_000));
     assert!([414, 431].contains(&exchange(server.http, long.as_bytes()).0));
-    // A chunked body does not say how long it is.
+    // A chunked body does not announce its length.
     let endless = format!(
         "POST /v1/series/counter/next HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n11170\r\n{}\r\n0\r\n\r\n",
         " ".repeat(70_000)
@@ -264,7 +265,7 @@ fn what_is_not_utf8_or_not_http_is_refused() {
 }
 
 #[test]
-fn bad_descriptions_of_series_are_refused_with_the_column_or_the_field() {
+fn a_refused_series_names_the_column_or_field_at_fault() {
     let (_data, server) = start();
     for (body, detail) in [
         (r#"{"pattern":"{seq:99999}"}"#, "column 6"),
@@ -287,7 +288,7 @@ fn bad_descriptions_of_series_are_refused_with_the_column_or_the_field() {
 }
 
 #[test]
-fn a_secret_guards_http_and_a_page_of_another_site_takes_no_number() {
+fn a_secret_guards_http_and_pages_of_other_sites_get_no_number() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start_with(data.path(), "127.0.0.1:0", &[("BATES_SECRET", "open sesame")]);
     let get = |path: &str, header: &str| {
@@ -311,7 +312,7 @@ fn a_secret_guards_http_and_a_page_of_another_site_takes_no_number() {
         assert_eq!(get(path, "Authorization: Bearer open sesame\r\n").0, 200, "{path}");
     }
     for path in ["/healthz", "/readyz", "/openapi.json", "/docs/"] {
-        assert_eq!(get(path, "").0, 200, "{path} tells nothing about numbers");
+        assert_eq!(get(path, "").0, 200, "{path} reveals nothing about numbers");
     }
     drop(server);
     let server = Server::start(data.path());
@@ -322,21 +323,21 @@ fn a_secret_guards_http_and_a_page_of_another_site_takes_no_number() {
     assert_eq!(post("Origin: null\r\n"), 403);
     assert_eq!(post("Origin: http://127.0.0.1:1\r\n"), 200, "the server's own page");
     let rebound = b"POST /v1/series/short/next HTTP/1.1\r\nHost: evil.example\r\nOrigin: http://evil.example\r\nConnection: close\r\n\r\n";
-    assert_eq!(exchange(server.http, rebound).0, 403, "a name of an attacker's that points here");
-    assert_eq!(post(""), 200, "a program");
+    assert_eq!(exchange(server.http, rebound).0, 403, "an attacker's host name that resolves to this server");
+    assert_eq!(post(""), 200, "a program sends no origin");
 }
 
 #[test]
-fn everything_that_the_api_describes_is_there_and_the_description_is_kept() {
+fn every_described_path_exists_and_the_committed_openapi_file_is_current() {
     let (_data, server) = start();
     let (status, document) = ask(server.http, "GET", "/openapi.json", "");
     assert_eq!(status, 200);
-    let kept = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
     if std::env::var_os("BATES_TEST_BLESS").is_some() {
-        std::fs::write(&kept, serde_json::to_string_pretty(&document).unwrap() + "\n").unwrap();
+        std::fs::write(&path, serde_json::to_string_pretty(&document).unwrap() + "\n").unwrap();
     }
-    let kept: Value = serde_json::from_str(&std::fs::read_to_string(kept).unwrap()).unwrap();
-    assert_eq!(document, kept, "docs/openapi.json is not what the server says; BATES_TEST_BLESS=1 writes it");
+    let committed: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    assert_eq!(document, committed, "docs/openapi.json is outdated; BATES_TEST_BLESS=1 rewrites it");
     let mut paths = 0;
     for (path, methods) in document["paths"].as_object().unwrap() {
         for method in methods.as_object().unwrap().keys() {
@@ -356,7 +357,10 @@ fn everything_that_the_api_describes_is_there_and_the_description_is_kept() {
         exchange(server.http, b"GET /docs/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     assert!(status == 200 && head.contains("text/html"), "{head}");
     let page = String::from_utf8(body).unwrap();
-    assert!(!page.contains("http://") && !page.contains("https://"), "the page asks nobody else: {page}");
+    assert!(
+        !page.contains("http://") && !page.contains("https://"),
+        "the page loads nothing from other servers: {page}"
+    );
 }
 
 #[test]
@@ -392,10 +396,10 @@ fn metrics_count_by_series_and_never_by_scope() {
 }
 
 #[test]
-fn a_careless_client_is_told_429_and_fills_neither_disk_nor_memory() {
+fn a_client_past_the_scope_limit_gets_429_and_fills_neither_disk_nor_memory() {
     let (_data, server) = start();
-    let described = r#"{"pattern":"{seq}","key":"c:{name}","limits":{"scopes_max":3}}"#;
-    assert_eq!(ask(server.http, "PUT", "/v1/series/careless", described).0, 201);
+    let description = r#"{"pattern":"{seq}","key":"c:{name}","limits":{"scopes_max":3}}"#;
+    assert_eq!(ask(server.http, "PUT", "/v1/series/careless", description).0, 201);
     for scope in 0..200 {
         let (status, answer) =
             ask(server.http, "POST", &format!("/v1/series/careless/next?name=s{scope}"), "");
@@ -403,7 +407,7 @@ fn a_careless_client_is_told_429_and_fills_neither_disk_nor_memory() {
         assert_eq!((status, &answer["code"]), expected, "{answer}");
     }
     assert!(server.redis_cli(&["INCR", "c:new"]).contains("too_many_scopes"));
-    assert_eq!(server.redis_cli(&["INCR", "c:s0"]), "2", "those that are there go on");
+    assert_eq!(server.redis_cli(&["INCR", "c:s0"]), "2", "existing scopes go on");
     let (_, _, metrics) =
         exchange(server.http, b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     let metrics = String::from_utf8(metrics).unwrap();
@@ -415,14 +419,14 @@ fn a_careless_client_is_told_429_and_fills_neither_disk_nor_memory() {
 }
 
 #[test]
-fn programs_that_add_the_prefix_themselves_get_the_bare_sequence_part() {
+fn redis_clients_of_a_series_with_value_seq_get_numbers_without_the_prefix() {
     let (_data, server) = start();
-    let described = r#"{"pattern":"{project}-{seq:4}","start":1001,"key":"bare:{project}","value":"seq"}"#;
-    assert_eq!(ask(server.http, "PUT", "/v1/series/bare", described).0, 201);
+    let description = r#"{"pattern":"{project}-{seq:4}","start":1001,"key":"bare:{project}","value":"seq"}"#;
+    assert_eq!(ask(server.http, "PUT", "/v1/series/bare", description).0, 201);
     assert_eq!(server.redis_cli(&["LPOP", "bare:P", "2"]), "1001\n1002");
     assert_eq!(server.redis_cli(&["LPOP", "bare:P"]), "1003");
     let (_, whole) = ask(server.http, "POST", "/v1/series/bare/next?project=P", "");
-    assert_eq!(whole, json!({"ids": ["P-1004"]}), "an identifier is whole over HTTP");
+    assert_eq!(whole, json!({"ids": ["P-1004"]}), "HTTP answers the whole identifier");
     let daily =
         r#"{"pattern":"{date:%Y%m%d}/{seq}","reset":"daily","time_zone":"Asia/Tokyo","promise":"gapless"}"#;
     assert_eq!(ask(server.http, "PUT", "/v1/series/daily", daily).0, 201);
@@ -457,10 +461,10 @@ fn scopes_are_listed_page_by_page() {
 }
 
 #[test]
-fn a_series_that_the_configuration_takes_over_is_the_configurations_for_good() {
+fn a_series_that_the_configuration_took_over_ends_when_the_file_drops_it() {
     let (data, server) = start();
-    let described = r#"{"pattern":"T-{seq}","key":"t"}"#;
-    assert_eq!(ask(server.http, "PUT", "/v1/series/taken", described).0, 201);
+    let description = r#"{"pattern":"T-{seq}","key":"t"}"#;
+    assert_eq!(ask(server.http, "PUT", "/v1/series/taken", description).0, 201);
     assert_eq!(server.redis_cli(&["LPOP", "t"]), "T-1");
     server.stop();
     let in_file = [("BATES_SERIES__TAKEN__PATTERN", "T-{seq}")];
@@ -471,36 +475,36 @@ fn a_series_that_the_configuration_takes_over_is_the_configurations_for_good() {
     server.stop();
     let server = Server::start(data.path());
     assert_eq!(code(server.http, "GET", "/v1/series/taken", ""), (404, "unknown_series".to_owned()));
-    assert_eq!(ask(server.http, "PUT", "/v1/series/taken", described).0, 201);
-    assert_eq!(server.redis_cli(&["LPOP", "t"]), "T-3", "and its cursor is where it was");
+    assert_eq!(ask(server.http, "PUT", "/v1/series/taken", description).0, 201);
+    assert_eq!(server.redis_cli(&["LPOP", "t"]), "T-3", "it continues at its cursor");
 }
 
-/// However much was asked for: when the retirement is answered, nothing more is issued, and what comes after it
-/// under another promise keeps that promise.
+/// Once the retirement is answered, not even a running stream gets another number. So a series that is created again
+/// under this name can become gapless.
 #[test]
-fn a_stream_of_a_series_that_is_retired_breaks_off() {
+fn retiring_a_series_breaks_off_its_streams() {
     let (data, server) = start();
-    // So long that no buffer holds a million of them.
+    // Long numbers, so that no buffer holds a million of them.
     let letters = "x".repeat(60);
-    let described = |promise: &str| format!(r#"{{"pattern":"{letters}{{seq}}","promise":"{promise}"}}"#);
-    assert_eq!(ask(server.http, "PUT", "/v1/series/gone", &described("unique")).0, 201);
+    let description = |promise: &str| format!(r#"{{"pattern":"{letters}{{seq}}","promise":"{promise}"}}"#);
+    assert_eq!(ask(server.http, "PUT", "/v1/series/gone", &description("unique")).0, 201);
     let mut stream = TcpStream::connect(("127.0.0.1", server.http)).unwrap();
     let request = "POST /v1/series/gone/next?count=1000000 HTTP/1.1\r\nHost: x\r\nAccept: text/plain\r\nConnection: close\r\n\r\n";
     stream.write_all(request.as_bytes()).unwrap();
-    // Something of it is there, and most of it is not: it waits for its reader.
+    // The stream has begun, and waits for its reader with most of its numbers.
     stream.read_exact(&mut [0; 1024]).unwrap();
     assert_eq!(ask(server.http, "DELETE", "/v1/series/gone", "").0, 200);
-    // Before it is made again: a stream that waits for its reader meanwhile would go on with the new one.
+    // Read before the series is created again, since the stream would go on with the new series.
     let mut rest = Vec::new();
     stream.read_to_end(&mut rest).unwrap();
-    assert!(!rest.ends_with(b"0\r\n\r\n"), "it breaks off, so that its reader sees that it is not all");
-    let other = ask(server.http, "PUT", "/v1/series/gone", &described("gapless"));
+    assert!(!rest.ends_with(b"0\r\n\r\n"), "an empty last chunk would mark it as complete");
+    let other = ask(server.http, "PUT", "/v1/series/gone", &description("gapless"));
     assert_eq!(
         (other.0, &other.1["code"]),
         (409, &json!("series_pinned")),
         "its promise is pinned: {other:?}"
     );
-    assert_eq!(ask(server.http, "PUT", "/v1/series/gone", &described("unique")).0, 201);
+    assert_eq!(ask(server.http, "PUT", "/v1/series/gone", &description("unique")).0, 201);
     assert_eq!(ask(server.http, "PATCH", "/v1/series/gone", r#"{"promise":"gapless"}"#).0, 200);
     let numbers = |_| -> u64 {
         let (_, answer) = ask(server.http, "POST", "/v1/series/gone/next", "");
@@ -510,16 +514,16 @@ fn a_stream_of_a_series_that_is_retired_breaks_off() {
     assert_eq!(
         (1..=50).map(numbers).collect::<Vec<_>>(),
         (first + 1..=first + 50).collect::<Vec<_>>(),
-        "without a gap"
+        "no gap"
     );
     server.kill();
     let server = Server::start(data.path());
     let (_, answer) = ask(server.http, "POST", "/v1/series/gone/next", "");
-    assert_eq!(answer["ids"][0], format!("{letters}{}", first + 51), "not even after a crash");
+    assert_eq!(answer["ids"][0], format!("{letters}{}", first + 51), "no gap after a crash either");
 }
 
 #[test]
-fn a_change_is_merged_field_by_field_and_null_is_the_default_again() {
+fn a_patch_merges_field_by_field_and_null_restores_the_default() {
     let (_data, server) = start();
     let path = "/v1/series/tenant";
     assert_eq!(ask(server.http, "PUT", path, r#"{"pattern":"{seq:6}","restrict":["13"]}"#).0, 201);

@@ -1,13 +1,11 @@
-//! The command line as a user sees it: every transcript of the documentation is run and compared.
+//! Tests of the binary: server processes, commands, and every transcript in the documentation.
 #![allow(clippy::unwrap_used)]
 
-mod asking;
 mod audit;
-mod changing;
 mod client;
-mod clients;
 mod clock;
 mod cluster;
+mod commands;
 mod crash;
 mod damaged;
 mod deploy;
@@ -17,9 +15,10 @@ mod documents;
 mod embed;
 mod errors;
 mod examples;
-mod failing;
+mod failing_store;
 mod http;
 mod hunts;
+mod incrby;
 mod leases;
 mod load;
 mod metrics;
@@ -30,10 +29,11 @@ mod pools;
 mod process;
 mod promises;
 mod recalls;
+mod redis_clients;
 mod restored;
 mod running;
-mod runs;
 mod secret;
+mod series_changes;
 mod server;
 mod shared_store;
 mod wire;
@@ -42,6 +42,6 @@ mod wire;
 fn transcripts_hold() {
     let cases = trycmd::TestCases::new();
     cases.case("../../README.md").case("../../docs/*.md").case("tests/cli/*.md");
-    // Whatever the terminal of who runs this is like.
+    // Independent of the terminal that runs the tests.
     cases.env("COLUMNS", "100").env("CLICOLOR_FORCE", "0").env("NO_COLOR", "1");
 }

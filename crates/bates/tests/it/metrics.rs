@@ -1,4 +1,4 @@
-//! `/metrics` of a server process: what alerts are made of.
+//! `/metrics` of a server process: the values that alerts use.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::running::Server;
 
 const DOCUMENT: &str = "application/json";
 
-/// The samples of a server, by name and labels as they are written.
+/// The samples of a server, by name with labels.
 pub(crate) fn samples(server: &Server) -> BTreeMap<String, String> {
     let request = b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
     let (status, head, body) = exchange(server.http, request);
@@ -29,28 +29,28 @@ fn remaining(server: &Server, series: &str) -> Option<u64> {
 }
 
 #[test]
-fn what_remains_is_what_the_fullest_scope_has_left() {
+fn bates_remaining_reports_the_fullest_scope() {
     let home = Home::folder();
     let server =
         home.start("  tiny: { pattern: \"{p}-{seq:4}\", limits: { lease_min: 10, lease_max: 10 } }\n");
-    assert_eq!(remaining(&server, "tiny"), None, "nothing was granted yet");
+    assert_eq!(remaining(&server, "tiny"), None, "no range was granted yet");
     assert_eq!(samples(&server)["bates_capacity{series=\"tiny\"}"], "9999");
     let next = |scope: &str, count: u64| {
         ask(server.http, "POST", &format!("/v1/series/tiny/next?p={scope}&count={count}"), "")
     };
     next("a", 1);
-    assert_eq!(remaining(&server, "tiny"), Some(9_989), "ten are granted, and not left");
+    assert_eq!(remaining(&server, "tiny"), Some(9_989), "the range of ten is granted, so none of it remains");
     next("b", 5);
-    assert_eq!(remaining(&server, "tiny"), Some(9_989), "another scope has as much");
+    assert_eq!(remaining(&server, "tiny"), Some(9_989), "the other scope has as many left");
     assert_eq!(next("b", 9_999).1["ids"].as_array().unwrap().len(), 9_994);
     assert_eq!(remaining(&server, "tiny"), Some(0));
     assert_eq!(next("b", 1).1["code"], "exhausted");
     assert_eq!(remaining(&server, "tiny"), Some(0));
-    assert_eq!(next("a", 1).0, 200, "the others go on");
+    assert_eq!(next("a", 1).0, 200, "other scopes go on");
 }
 
 #[test]
-fn what_remains_is_counted_in_numbers_and_in_the_period_that_it_is() {
+fn bates_remaining_counts_allowed_numbers_of_the_current_period() {
     let home = Home::folder();
     let server = home.start(
         "  few: { pattern: \"{seq:4}\", order: shuffled, restrict: [\"0\", \"1\", \"2\", \"3\", \"4\"], limits: { lease_min: 1, lease_max: 1 } }\n  \
@@ -59,55 +59,59 @@ fn what_remains_is_counted_in_numbers_and_in_the_period_that_it_is() {
     );
     ask(server.http, "POST", "/v1/series/few/next", "");
     let left = remaining(&server, "few").unwrap();
-    assert!((500..625).contains(&left), "of 10,000 texts of four digits 625 have none of these: {left}");
+    assert!(
+        (500..625).contains(&left),
+        "625 numbers of four digits have none of the restricted ones: {left}"
+    );
     ask(server.http, "POST", "/v1/series/daily/next?date=2020-02-02&count=90", "");
-    assert_eq!(remaining(&server, "daily"), None, "another day says nothing of today");
+    assert_eq!(remaining(&server, "daily"), None, "numbers of another day do not count");
     ask(server.http, "POST", "/v1/series/daily/next?count=9", "");
     assert_eq!(remaining(&server, "daily"), Some(90));
     ask(server.http, "POST", "/v1/series/endless/next", "");
     assert!(
         remaining(&server, "endless").unwrap() > 9_000_000_000_000_000,
-        "2^53 positions are where every series ends"
+        "every series ends at position 2^53"
     );
 }
 
 #[test]
-fn documents_count_too_and_what_is_given_back_remains() {
+fn documents_lower_bates_remaining_and_released_ranges_raise_it() {
     let home = Home::folder();
     let sink = home.sink();
     let server = home.start(&format!("  filed: {{ pattern: \"F-{{seq:3}}\", sink: {sink} }}\n"));
-    let (status, said) = send(server.http, "/v1/series/filed/documents", DOCUMENT, None, r#"{"document":1}"#);
-    assert_eq!(status, 202, "{said}");
+    let (status, answer) =
+        send(server.http, "/v1/series/filed/documents", DOCUMENT, None, r#"{"document":1}"#);
+    assert_eq!(status, 202, "{answer}");
     assert_eq!(remaining(&server, "filed"), Some(998));
-    let described = r#"{"pattern":"R-{seq:5}"}"#;
-    assert_eq!(ask(server.http, "PUT", "/v1/series/retired", described).0, 201);
+    let description = r#"{"pattern":"R-{seq:5}"}"#;
+    assert_eq!(ask(server.http, "PUT", "/v1/series/retired", description).0, 201);
     ask(server.http, "POST", "/v1/series/retired/next", "");
     assert_eq!(remaining(&server, "retired"), Some(99_967));
     ask(server.http, "DELETE", "/v1/series/retired", "");
     assert_eq!(remaining(&server, "retired"), None);
     assert_eq!(
-        ask(server.http, "PUT", "/v1/series/retired", described),
+        ask(server.http, "PUT", "/v1/series/retired", description),
         (201, ask(server.http, "GET", "/v1/series/retired", "").1)
     );
-    assert_eq!(remaining(&server, "retired"), Some(99_998), "its lease was given back");
+    assert_eq!(remaining(&server, "retired"), Some(99_998), "its range was released");
 }
 
 #[test]
-fn a_store_that_is_away_is_told_and_so_is_its_return() {
+fn bates_store_up_reports_an_outage_and_its_end() {
     let mut home = Home::postgres();
     let server = home.start("  one: { pattern: \"{seq}\" }\n");
     let is_up = || samples(&server)["bates_store_up"] == "1";
     assert!(is_up());
     let postgres = home.postgres.as_mut().unwrap();
     postgres.stop().unwrap();
-    // A look is good for a second, so it is told within two.
+    // The server caches the result of a store check for a second, so this ends within two.
     while is_up() {
         std::thread::yield_now();
     }
     assert_eq!(
         ask(server.http, "GET", "/v1/series/one", "").1["name"],
         json!("one"),
-        "the rest is told all the same"
+        "the server itself still answers"
     );
     postgres.restart().unwrap();
     while !is_up() {

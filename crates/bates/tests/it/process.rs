@@ -1,4 +1,4 @@
-//! The binary as a process: its streams, its exit codes, and what it does when the other end goes away.
+//! The binary as a process: its streams, its exit codes, and readers that close early.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Output, Stdio};
@@ -39,7 +39,7 @@ fn answers_go_to_stdout_and_errors_to_stderr() {
 }
 
 #[test]
-fn a_call_that_clap_refuses_is_a_bad_call() {
+fn invalid_arguments_exit_with_code_2() {
     for bad in [
         ["render", "{seq}", "--position", "x"].as_slice(),
         &["render", "{seq}"],
@@ -56,12 +56,12 @@ fn a_call_that_clap_refuses_is_a_bad_call() {
 }
 
 #[test]
-fn a_key_is_never_shown_not_even_a_bad_one() {
+fn errors_never_show_a_key_not_even_a_bad_one() {
     for key in [KEY.to_owned(), format!("{KEY}zz"), KEY[1..].to_owned()] {
         let output = run(&["render", "{seq", "--position", "0", "--order", "shuffled", "--key", &key]);
         assert_eq!(code(&output), 2);
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(!said.contains(&KEY[1..9]), "{said}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(!stderr.contains(&KEY[1..9]), "{stderr}");
     }
 }
 
@@ -72,7 +72,7 @@ fn the_key_may_come_from_the_environment() {
     let by_variable = bates(&arguments).env("BATES_PATTERN_KEY", KEY).output().unwrap();
     assert_eq!(by_flag.stdout, by_variable.stdout);
     assert_eq!(code(&by_variable), 0);
-    // And it changes nothing where no shuffled order is asked for.
+    // The variable changes nothing without a shuffled order.
     let counting =
         bates(&["render", "{seq:6}", "--position", "0"]).env("BATES_PATTERN_KEY", KEY).output().unwrap();
     assert_eq!(counting.stdout, b"000000\n");
@@ -83,7 +83,7 @@ fn standard_input_is_answered_line_by_line() {
     let mut child = start(&["parse", "INV-{seq}", "-"]);
     let mut input = child.stdin.take().unwrap();
     let mut answers = BufReader::new(child.stdout.take().unwrap()).lines();
-    // Each answer is waited for before the next line is written: a program that waits for the end hangs here.
+    // Waits for each answer before it writes the next line: a program that reads to the end first would hang here.
     for number in [7, 8] {
         writeln!(input, "INV-{number}").unwrap();
         assert_eq!(answers.next().unwrap().unwrap(), format!("INV-{number}  position {number}"));
@@ -98,10 +98,10 @@ fn standard_input_is_answered_line_by_line() {
 }
 
 #[test]
-fn a_line_without_an_end_is_refused_not_swallowed() {
+fn a_line_without_an_end_is_refused() {
     let mut child = start(&["validate", "{seq}", "-"]);
     let mut input = child.stdin.take().unwrap();
-    // The reader may leave before it has been told everything.
+    // The program may exit before it has read everything.
     let _ = input.write_all(&vec![b'1'; 1_000_000]);
     drop(input);
     let output = child.wait_with_output().unwrap();
@@ -118,7 +118,7 @@ fn a_long_text_is_answered_like_any_other() {
 }
 
 #[test]
-fn a_reader_that_leaves_early_is_no_error() {
+fn a_reader_that_closes_early_causes_no_error() {
     let mut child = start(&["render", "{seq}", "--position", "0", "--count", "100000000"]);
     let mut first = [0; 4];
     child.stdout.take().unwrap().read_exact(&mut first).unwrap();
@@ -128,7 +128,7 @@ fn a_reader_that_leaves_early_is_no_error() {
 }
 
 #[test]
-fn colours_are_for_terminals() {
+fn output_has_colours_only_on_terminals_or_when_forced() {
     let plain = run(&["validate", "{seq:4}", "12"]);
     assert!(!plain.stdout.contains(&0x1b));
     let forced = bates(&["validate", "{seq:4}", "12"]).env("CLICOLOR_FORCE", "1").output().unwrap();

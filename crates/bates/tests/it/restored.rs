@@ -13,7 +13,7 @@ fn take(node: &Server, key: &str) -> String {
     if key == "short" { node.redis_cli(&["LPOP", key]) } else { node.redis_cli(&["INCR", key]) }
 }
 
-/// Takes so many of each key; answers with them.
+/// Takes `count` numbers of each key, and fails if one was issued before.
 fn issue(node: &Server, count: usize, issued: &mut HashSet<String>) {
     for key in KEYS {
         for _ in 0..count {
@@ -29,14 +29,14 @@ fn floor(url: &str, arguments: &[&str]) {
     assert!(output.status.success(), "{output:?}");
 }
 
-/// As the documentation says: above what was issued, and what nodes may still hold.
-fn raise(url: &str) {
+/// Raises the cursors above all numbers that nodes issued or may hold, as the documentation says.
+fn raise_cursors(url: &str) {
     floor(url, &["short", "200000"]);
     floor(url, &["counter", "name=a", "1000"]);
 }
 
 #[test]
-fn nodes_that_run_when_an_old_copy_is_put_back_stop_until_the_cursors_are_raised() {
+fn running_nodes_stop_when_an_old_copy_is_restored_until_cursors_are_raised() {
     let mut postgres = PrivatePostgres::start().unwrap();
     let (one, two) = (Server::node(&postgres.url()), Server::node(&postgres.url()));
     let mut issued = HashSet::new();
@@ -45,7 +45,7 @@ fn nodes_that_run_when_an_old_copy_is_put_back_stop_until_the_cursors_are_raised
     let copy = postgres.copy().unwrap();
     issue(&one, 300, &mut issued);
     postgres.put_back(&copy).unwrap();
-    // What it holds in memory goes on for a moment, and is new; then it sees what became of its store.
+    // The node issues new numbers from memory for a moment, then notices that its store went back.
     loop {
         let answer = take(&one, "short");
         if answer.contains("store_poisoned") {
@@ -59,8 +59,8 @@ fn nodes_that_run_when_an_old_copy_is_put_back_stop_until_the_cursors_are_raised
     assert!(take(&one, "counter:a").contains("store_poisoned"));
     while !take(&two, "short").contains("store_poisoned") {}
     let refused = Server::try_node(&postgres.url(), &[], &[]).err().unwrap();
-    assert!(refused.contains("bates floor"), "a node that knows nothing of it is told: {refused}");
-    raise(&postgres.url());
+    assert!(refused.contains("bates floor"), "a new node is refused too: {refused}");
+    raise_cursors(&postgres.url());
     floor(&postgres.url(), &["--accept-timeline"]);
     let three = Server::node(&postgres.url());
     while take(&one, "short").contains("store_poisoned") || take(&two, "short").contains("store_poisoned") {}
@@ -70,7 +70,7 @@ fn nodes_that_run_when_an_old_copy_is_put_back_stop_until_the_cursors_are_raised
 }
 
 #[test]
-fn an_old_copy_that_is_put_back_while_no_node_runs_repeats_nothing_above_the_floors() {
+fn a_copy_restored_while_no_node_runs_repeats_no_number_once_cursors_are_raised() {
     let mut postgres = PrivatePostgres::start().unwrap();
     let mut issued = HashSet::new();
     let node = Server::node(&postgres.url());
@@ -79,8 +79,8 @@ fn an_old_copy_that_is_put_back_while_no_node_runs_repeats_nothing_above_the_flo
     issue(&node, 300, &mut issued);
     node.kill();
     postgres.put_back(&copy).unwrap();
-    raise(&postgres.url());
-    // Nothing is claimed of how fast the copy is opened.
-    let patient = [("BATES_STORE_TIMEOUT_MS", "60000")];
-    issue(&Server::try_node(&postgres.url(), &[], &patient).unwrap(), 300, &mut issued);
+    raise_cursors(&postgres.url());
+    // Opening the copy may take long.
+    let long_timeout = [("BATES_STORE_TIMEOUT_MS", "60000")];
+    issue(&Server::try_node(&postgres.url(), &[], &long_timeout).unwrap(), 300, &mut issued);
 }

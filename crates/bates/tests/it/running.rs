@@ -1,4 +1,4 @@
-//! A running server, and a client that speaks its protocol byte by byte.
+//! Server processes, and a client that speaks their protocols byte by byte.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -11,13 +11,14 @@ use bates_testkit::programs;
 
 const LOOPBACK: &str = "127.0.0.1:0";
 
-/// A server process on a free port.
+/// A server process on free ports.
 pub(crate) struct Server {
     child: Child,
+    /// The port of the Redis protocol.
     pub(crate) port: u16,
     /// The port of HTTP.
     pub(crate) http: u16,
-    /// Held open: a server that is told that nobody listens to it would end.
+    /// Held open, because a server ends when its output is closed.
     _stdout: BufReader<ChildStdout>,
 }
 
@@ -26,14 +27,15 @@ impl Server {
         Self::start_with(data, LOOPBACK, &[])
     }
 
-    /// A server that listens on `address` and has these variables in its environment.
+    /// Starts a server that listens on `address`, with these environment variables.
     pub(crate) fn start_with(data: &Path, address: &str, environment: &[(&str, &str)]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bates"));
         command.envs(environment.iter().copied());
-        Self::try_start(command, data, address).unwrap_or_else(|said| panic!("no server: {said}"))
+        Self::try_start(command, data, address)
+            .unwrap_or_else(|stderr| panic!("the server did not start: {stderr}"))
     }
 
-    /// A server whose system calls go wrong, as strace's `inject` says. `None` if they do before it listens.
+    /// Starts a server whose system calls fail as strace's `inject` says. `None` if it ends before it listens.
     pub(crate) fn start_doomed(data: &Path, inject: &str, environment: &[(&str, &str)]) -> Option<Self> {
         let strace = programs::find("strace").expect("strace; run `cargo xtask test`, which installs it");
         let mut command = Command::new(strace);
@@ -43,13 +45,13 @@ impl Server {
         Self::try_start(command, data, LOOPBACK).ok()
     }
 
-    /// What runs the program, which is the last word of the command; its last words if it ends before it listens.
+    /// Starts a server with a command that ends with the program; its error output if it ends before it listens.
     pub(crate) fn try_start(mut command: Command, data: &Path, address: &str) -> Result<Self, String> {
         command.args(["serve", "--http", LOOPBACK, "--resp", address, "--data"]).arg(data);
         Self::run(command)
     }
 
-    /// A node on a store that is shared; its last words if it refuses to start.
+    /// Starts a node on a shared store; its error output if it refuses to start.
     pub(crate) fn try_node(
         store: &str,
         flags: &[&str],
@@ -61,14 +63,15 @@ impl Server {
         Self::run(command)
     }
 
-    /// A node of whose speed nothing is claimed.
+    /// Starts a node with a long store timeout, so that a slow machine does not fail it.
     pub(crate) fn node(store: &str) -> Self {
-        let patient = [("BATES_STORE_TIMEOUT_MS", "20000")];
-        Self::try_node(store, &["--new"], &patient).unwrap_or_else(|said| panic!("no server: {said}"))
+        let long_timeout = [("BATES_STORE_TIMEOUT_MS", "20000")];
+        Self::try_node(store, &["--new"], &long_timeout)
+            .unwrap_or_else(|stderr| panic!("the server did not start: {stderr}"))
     }
 
     pub(crate) fn run(mut command: Command) -> Result<Self, String> {
-        // Whatever the environment of who runs this is like.
+        // Independent of the environment that runs the tests.
         for variable in ["BATES_SECRET", "BATES_PLANTED_BUG", "BATES_STORE", "PGPASSWORD"] {
             if command.get_envs().all(|(name, _)| name != variable) {
                 command.env_remove(variable);
@@ -77,21 +80,21 @@ impl Server {
         let mut child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // A group of its own: whoever kills strace must kill what it traces too.
+            // A process group of its own, so that a kill also reaches the server under strace.
             .process_group(0)
             .spawn()
             .unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        // It says where it listens once it does.
+        // The server prints its addresses once it listens.
         let lines = stdout.by_ref().lines();
-        let mut told =
+        let mut addresses =
             lines.map(Result::unwrap).filter(|line| line.contains("HTTP") || line.contains("Redis protocol"));
-        let mut port = || told.next().map(|line| line.rsplit_once(':').unwrap().1.parse().unwrap());
+        let mut port = || addresses.next().map(|line| line.rsplit_once(':').unwrap().1.parse().unwrap());
         let (http, port) = (port(), port());
         let mut server = Self { child, http: http.unwrap_or(0), port: port.unwrap_or(0), _stdout: stdout };
         match port {
             Some(_) => Ok(server),
-            None => Err(server.last_words()),
+            None => Err(server.rest_of_stderr()),
         }
     }
 
@@ -103,33 +106,37 @@ impl Server {
         String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
     }
 
-    /// Ends it cleanly, and answers with its last words.
+    /// Stops the server cleanly, and returns its error output.
     pub(crate) fn stop(mut self) -> String {
         let pid = self.child.id().to_string();
         assert!(Command::new("sh").args(["-c", "kill -TERM $0", &pid]).status().unwrap().success());
-        let said = self.last_words();
+        let output = self.rest_of_stderr();
         assert!(self.child.wait().unwrap().success());
-        said
+        output
     }
 
-    /// Ends it cleanly once it has said something that contains `words`, and answers with all that it said.
+    /// Waits until the error output contains `words`, stops the server cleanly, and returns all of the output.
     pub(crate) fn stop_once_it_said(mut self, words: &str) -> String {
-        let mut said = String::new();
+        let mut output = String::new();
         let mut stderr = BufReader::new(self.child.stderr.take().unwrap());
-        while !said.contains(words) {
-            assert_ne!(stderr.read_line(&mut said).unwrap(), 0, "it ended without saying {words:?}: {said}");
+        while !output.contains(words) {
+            assert_ne!(
+                stderr.read_line(&mut output).unwrap(),
+                0,
+                "the server ended without {words:?}: {output}"
+            );
         }
         self.signal("TERM");
-        stderr.read_to_string(&mut said).unwrap();
+        stderr.read_to_string(&mut output).unwrap();
         assert!(self.child.wait().unwrap().success());
-        said
+        output
     }
 
-    /// What it says on its way out; waits for that.
-    fn last_words(&mut self) -> String {
-        let mut said = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        said
+    /// Reads the error output until the server ends.
+    fn rest_of_stderr(&mut self) -> String {
+        let mut output = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut output).unwrap();
+        output
     }
 
     pub(crate) fn kill(self) {
@@ -153,20 +160,20 @@ pub(crate) fn signal(pid: u32, name: &str) {
     assert!(Command::new("sh").args(["-c", "kill -s $1 $0", &pid, name]).status().unwrap().success());
 }
 
-/// SIGKILL, also when a test fails: no server is left behind.
+/// Sends SIGKILL, also when a test fails, so that no server is left behind.
 impl Drop for Server {
     fn drop(&mut self) {
         let pid = self.child.id();
-        // Under strace the server is its child. strace ends by itself once that is gone with all it held, the lock
-        // of its folder too; killed together, the server could outlive strace by a moment.
+        // Under strace, kills only the server: strace ends after it, when the lock of its folder is free. Killed
+        // together, the server could outlive strace by a moment.
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-        let whom = if children.trim().is_empty() { format!("-{pid}") } else { children };
-        let _ = Command::new("sh").args(["-c", "kill -s KILL -- $0 2>/dev/null", &whom]).status();
+        let target = if children.trim().is_empty() { format!("-{pid}") } else { children };
+        let _ = Command::new("sh").args(["-c", "kill -s KILL -- $0 2>/dev/null", &target]).status();
         let _ = self.child.wait();
     }
 }
 
-/// A connection that speaks the protocol as a client does: a request, then its answer.
+/// A connection over which a client sends a request and reads its answer.
 pub(crate) struct Client {
     pub(crate) stream: BufReader<TcpStream>,
 }
@@ -186,15 +193,15 @@ impl Client {
     }
 
     /// The first line of the answer, or `None` if the connection is gone.
-    pub(crate) fn send(&mut self, words: &[&str]) -> Option<String> {
-        let mut request = format!("*{}\r\n", words.len());
-        for word in words {
-            request.extend([&format!("${}\r\n", word.len()), *word, "\r\n"]);
+    pub(crate) fn send(&mut self, arguments: &[&str]) -> Option<String> {
+        let mut request = format!("*{}\r\n", arguments.len());
+        for argument in arguments {
+            request.extend([&format!("${}\r\n", argument.len()), *argument, "\r\n"]);
         }
         self.stream.get_mut().write_all(request.as_bytes()).ok()?;
         let mut answer = String::new();
         self.stream.read_line(&mut answer).ok()?;
-        // An answer that was cut off is none: half of a number would be another number.
+        // A truncated answer does not count: half of a number would be another number.
         answer.strip_suffix("\r\n").map(str::to_owned)
     }
 

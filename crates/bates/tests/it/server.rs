@@ -1,4 +1,4 @@
-//! `bates serve` as a process, and real clients: what a user does, and what a crash must not do.
+//! `bates serve` as a process: numbers for redis-cli, clean stops, and kills under load.
 
 use std::process::Command;
 
@@ -19,7 +19,7 @@ fn redis_cli_gets_numbers_of_every_built_in_series() {
     assert_eq!(server.redis_cli(&["LPOP", "short"]).len(), 6);
     let farmer = server.redis_cli(&["LPOP", "farmer"]);
     assert!(farmer.len() == 12 && farmer.bytes().all(|byte| byte.is_ascii_digit()), "{farmer}");
-    for (look, answer) in [
+    for (command, answer) in [
         (["GET", "seq:conv_abc123"].as_slice(), "2"),
         (&["GET", "counter:pages"], "10"),
         (&["GET", "counter:never"], ""),
@@ -31,31 +31,31 @@ fn redis_cli_gets_numbers_of_every_built_in_series() {
         (&["LLEN", "counter:never"], "9007199254740991"),
         (&["LLEN", "short"], "56800235583"),
     ] {
-        assert_eq!(server.redis_cli(look), answer, "{look:?}");
+        assert_eq!(server.redis_cli(command), answer, "{command:?}");
     }
-    assert_eq!(server.redis_cli(&["EXISTS", "counter:never"]), "0", "a look creates nothing");
-    for (refused, reason) in [
+    assert_eq!(server.redis_cli(&["EXISTS", "counter:never"]), "0", "a read creates no scope");
+    for (command, reason) in [
         (["SET", "counter:pages", "1"].as_slice(), "a number is given once and for all"),
         (&["DEL", "counter:pages"], "a number is given once and for all"),
         (&["INCR", "short"], "gives texts"),
-        (&["INCR", "nobody:knows"], "no series has a key like"),
+        (&["INCR", "missing:a"], "no series has a key like"),
         (&["INCRBY", "counter:pages", "99999999999999999999"], "not an integer"),
         (&["INCRBY", "counter:pages", "-1"], "not an integer"),
         (&["INCRBY", "counter:pages", "1000001"], "out of range"),
         (&["LPOP", "id-pool:../:9012"], "no series has a key like"),
         (&["NONSENSE"], "unknown command"),
     ] {
-        let answer = server.redis_cli(refused);
-        assert!(answer.contains(reason), "{refused:?}: {answer}");
+        let answer = server.redis_cli(command);
+        assert!(answer.contains(reason), "{command:?}: {answer}");
     }
-    assert_eq!(server.redis_cli(&["INCR", "counter:pages"]), "11", "what was refused changed nothing");
+    assert_eq!(server.redis_cli(&["INCR", "counter:pages"]), "11", "refused commands changed nothing");
 }
 
 #[test]
-fn series_are_asked_by_name_over_the_redis_protocol() {
+fn redis_commands_of_bates_address_series_by_name() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path());
-    for (asked, answer) in [
+    for (command, expected) in [
         (["BATES.NEXT", "document", "project", "P", "type", "1"].as_slice(), "P-1-1001"),
         (&["bates.next", "document", "COUNT", "2", "type", "1", "project", "P"], "P-1-1002\nP-1-1003"),
         (
@@ -66,22 +66,22 @@ fn series_are_asked_by_name_over_the_redis_protocol() {
         (&["BATES.VALIDATE", "document", "P-1-1001"], "valid\n1\nreasons\n(empty array)"),
         (&["BATES.VALIDATE", "farmer", "123456789012"], "valid\n0\nreasons"),
     ] {
-        let given = server.redis_cli(asked);
-        assert!(given.starts_with(answer.trim_end_matches("\n(empty array)")), "{asked:?}: {given}");
+        let answer = server.redis_cli(command);
+        assert!(answer.starts_with(expected.trim_end_matches("\n(empty array)")), "{command:?}: {answer}");
     }
-    for (asked, code) in [
-        (["BATES.NEXT", "nobody"].as_slice(), "unknown_series"),
+    for (command, code) in [
+        (["BATES.NEXT", "missing"].as_slice(), "unknown_series"),
         (&["BATES.NEXT", "document", "project", "P"], "bad_scope"),
         (&["BATES.NEXT", "document", "project"], "wrong number of arguments"),
         (&["BATES.NEXT", "short", "count", "0"], "bad_count"),
         (&["BATES.NEXT", "short", "count", "100001"], "bad_count"),
         (&["BATES.NEXT", "short", "date", "31.12.2026"], "bad_date"),
-        (&["BATES.VALIDATE", "nobody", "x"], "unknown_series"),
-        (&["INCR", "nobody:knows"], "bad_key"),
+        (&["BATES.VALIDATE", "missing", "x"], "unknown_series"),
+        (&["INCR", "missing:a"], "bad_key"),
         (&["INCR", "short"], "WRONGTYPE not_a_count"),
     ] {
-        let given = server.redis_cli(asked);
-        assert!(given.contains(code), "{asked:?}: {given}");
+        let answer = server.redis_cli(command);
+        assert!(answer.contains(code), "{command:?}: {answer}");
     }
 }
 
@@ -93,8 +93,8 @@ fn a_clean_stop_loses_no_number() {
         for expected in first..first + 3 {
             assert_eq!(server.redis_cli(&["INCR", "counter:a"]), expected.to_string());
         }
-        let said = server.stop();
-        assert!(said.contains("29 unused numbers given back, 0 gaps left"), "{said}");
+        let stderr = server.stop();
+        assert!(stderr.contains("29 unused numbers given back, 0 gaps left"), "{stderr}");
     }
 }
 
@@ -111,22 +111,22 @@ fn a_second_server_on_the_same_folder_is_refused() {
     assert!(String::from_utf8_lossy(&second.stderr).contains("in use by another process"));
 }
 
-/// Eight clients ask without pause, over both protocols, while the server is killed and started again on the same folder.
+/// Eight clients take numbers without a pause, over both protocols, while the server is killed and restarted.
 #[test]
-fn killed_again_and_again_it_repeats_no_number_and_none_falls() {
+fn a_server_killed_again_and_again_repeats_no_number_and_keeps_the_order() {
     const KILLS: u64 = 30;
     let data = tempfile::tempdir().unwrap();
     let load = Load::begin(8, 400);
     for kill in 0..KILLS {
         let server = Server::start(data.path());
         load.ask(&server);
-        // Killed in the middle of its work, whenever that is on this machine.
+        // Counts answers rather than time, so that every kill comes amid requests.
         load.wait_for(300 + 97 * kill);
         server.kill();
     }
     let history = load.end();
-    // A key is asked for less than a dozen times between two kills, so each skips the rest of its first lease,
-    // and of a second one, eight times as large, where the machine was slow to kill.
+    // A kill skips the rest of a key's first range, or of a second one, eight times as large, if the machine was slow
+    // to kill: a key has less than a dozen requests between two kills.
     let gaps = Gaps::AtMost { start: 1, skipped_max: KILLS * (32 + 256) };
     assert_eq!(history.check(Rules { is_ordered: true, gaps }), []);
     assert!(history.len() > 9_000, "{} answers", history.len());

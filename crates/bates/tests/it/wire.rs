@@ -1,14 +1,14 @@
-//! What comes over the wire, good and bad, to a running server.
+//! Valid and invalid bytes of the Redis protocol, sent to a running server.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 
 use super::running::{Client, Server};
 
-/// Sends bytes, closes its own side, and answers with all that the server says until it closes.
-fn talk(server: &Server, bytes: &[u8]) -> String {
+/// Sends bytes, closes its side, and returns everything that the server sends until it closes.
+fn exchange(server: &Server, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
-    // A server that closes early may not take everything.
+    // The server may close before it has read everything.
     let _ = stream.write_all(bytes);
     let _ = stream.shutdown(Shutdown::Write);
     let mut answer = Vec::new();
@@ -17,46 +17,47 @@ fn talk(server: &Server, bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_pipeline_is_answered_in_its_order() {
+fn a_pipeline_is_answered_in_order() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path());
-    // Keys that are held and keys that have to wait for the store, in turn.
+    // Some keys are in memory, others wait for the store.
     let commands: Vec<String> =
         (0..500).map(|n| format!("INCR counter:{}\r\nPING {n}\r\n", n % 50)).collect();
     let expected: Vec<String> =
         (0..500).map(|n| format!(":{}\r\n${}\r\n{n}\r\n", n / 50 + 1, n.to_string().len())).collect();
-    assert_eq!(talk(&server, commands.concat().as_bytes()), expected.concat());
+    assert_eq!(exchange(&server, commands.concat().as_bytes()), expected.concat());
 }
 
 #[test]
-fn new_scopes_of_a_pipeline_share_commits_and_each_begins_at_one() {
+fn new_scopes_in_a_pipeline_share_commits_and_each_begins_at_its_start() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path());
-    let asked = |n: u32| format!("INCR counter:{n}\r\nINCR counter:{n}\r\nLPOP id-pool:P:{n}\r\n");
-    let answered = |n: u32| {
+    let request = |n: u32| format!("INCR counter:{n}\r\nINCR counter:{n}\r\nLPOP id-pool:P:{n}\r\n");
+    let answer = |n: u32| {
         let id = format!("P-{n}-1001");
         format!(":1\r\n:2\r\n${}\r\n{id}\r\n", id.len())
     };
-    let commands: Vec<String> = (0..3_000).map(asked).collect();
-    let expected: Vec<String> = (0..3_000).map(answered).collect();
-    assert_eq!(talk(&server, commands.concat().as_bytes()), expected.concat());
-    // What will be refused, or not run at all, is not begun by looking ahead.
+    let commands: Vec<String> = (0..3_000).map(request).collect();
+    let expected: Vec<String> = (0..3_000).map(answer).collect();
+    assert_eq!(exchange(&server, commands.concat().as_bytes()), expected.concat());
+    // Reading ahead in a pipeline creates no scope for a command that is refused or never runs.
     let refused = b"INCR counter:x\r\nLPOP id-pool:Z:1 0\r\nLPOP id-pool:Z:2 x\r\nLPOP id-pool:Z:3 100001\r\nINCR id-pool:Z:4\r\nQUIT\r\nINCR counter:behind\r\n";
-    assert!(talk(&server, refused).starts_with(":1\r\n*0\r\n-ERR"));
+    assert!(exchange(&server, refused).starts_with(":1\r\n*0\r\n-ERR"));
     for key in ["counter:behind", "id-pool:Z:1", "id-pool:Z:2", "id-pool:Z:3", "id-pool:Z:4"] {
         assert_eq!(server.redis_cli(&["EXISTS", key]), "0", "{key}");
     }
-    let bad = talk(&server, b"INCR counter:new\r\nLPOP id-pool:../:1\r\nLPOP id-pool:P\r\nINCR short\r\n");
+    let bad =
+        exchange(&server, b"INCR counter:new\r\nLPOP id-pool:../:1\r\nLPOP id-pool:P\r\nINCR short\r\n");
     assert!(bad.starts_with(":1\r\n-ERR bad_key") && bad.contains("WRONGTYPE not_a_count"), "{bad}");
-    let said = server.stop();
-    assert!(said.contains(" 0 gaps left"), "{said}");
+    let stderr = server.stop();
+    assert!(stderr.contains(" 0 gaps left"), "{stderr}");
 }
 
 #[test]
-fn what_breaks_the_protocol_is_answered_and_closed_and_what_is_unknown_stays_open() {
+fn protocol_errors_close_the_connection_and_command_errors_do_not() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path());
-    for (bytes, answer) in [
+    for (bytes, expected) in [
         ("POST / HTTP/1.1\r\nHost: x\r\n\r\nPING\r\n", ""),
         ("Host: x\r\nPING\r\n", ""),
         ("PING x\r\nPOST /\r\nPING\r\n", "$1\r\nx\r\n"),
@@ -66,50 +67,50 @@ fn what_breaks_the_protocol_is_answered_and_closed_and_what_is_unknown_stays_ope
         ("*1\r\n*1\r\n$4\r\nPING\r\n", "-ERR Protocol error: expected '$', got '*'"),
         ("*1\r\n$524289\r\nPING\r\n", "-ERR Protocol error: invalid bulk length"),
     ] {
-        let said = talk(&server, bytes.as_bytes());
-        assert!(said.starts_with(answer) && !said.contains("PONG"), "{bytes:?}: {said:?}");
-        assert_eq!(said.is_empty(), answer.is_empty(), "{bytes:?}: {said:?}");
+        let answer = exchange(&server, bytes.as_bytes());
+        assert!(answer.starts_with(expected) && !answer.contains("PONG"), "{bytes:?}: {answer:?}");
+        assert_eq!(answer.is_empty(), expected.is_empty(), "{bytes:?}: {answer:?}");
     }
     let long = format!("PING {}\r\nPING\r\n", "x".repeat(70_000));
-    let said = talk(&server, long.as_bytes());
+    let answer = exchange(&server, long.as_bytes());
     assert!(
-        said.starts_with("-ERR Protocol error: too big inline request") && !said.contains("PONG"),
-        "{said:?}"
+        answer.starts_with("-ERR Protocol error: too big inline request") && !answer.contains("PONG"),
+        "{answer:?}"
     );
-    let open = talk(&server, b"NONSENSE\r\nINCR\r\nPING a b c\r\nSELECT 9\r\nHELLO 4\r\nPING\r\n");
+    let open = exchange(&server, b"NONSENSE\r\nINCR\r\nPING a b c\r\nSELECT 9\r\nHELLO 4\r\nPING\r\n");
     assert_eq!(open.matches("-ERR").count(), 4, "{open}");
     assert!(open.contains("-NOPROTO") && open.ends_with("+PONG\r\n"), "{open}");
-    assert_eq!(talk(&server, b"PING\r\nQUIT\r\nPING\r\n"), "+PONG\r\n+OK\r\n", "nothing after QUIT");
+    assert_eq!(exchange(&server, b"PING\r\nQUIT\r\nPING\r\n"), "+PONG\r\n+OK\r\n", "nothing after QUIT");
 }
 
 #[test]
-fn an_answer_cannot_be_forged_by_what_a_client_sends() {
+fn client_input_cannot_forge_an_answer() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path());
     let name = "x\r\n+OK\r\n";
-    let said = talk(&server, format!("*1\r\n${}\r\n{name}\r\n", name.len()).as_bytes());
-    assert_eq!(said.matches("\r\n").count(), 1, "{said:?}");
-    let said = talk(&server, format!("*2\r\n$4\r\nINCR\r\n${}\r\n{name}\r\n", name.len()).as_bytes());
-    assert_eq!(said.matches("\r\n").count(), 1, "{said:?}");
+    let answer = exchange(&server, format!("*1\r\n${}\r\n{name}\r\n", name.len()).as_bytes());
+    assert_eq!(answer.matches("\r\n").count(), 1, "{answer:?}");
+    let answer = exchange(&server, format!("*2\r\n$4\r\nINCR\r\n${}\r\n{name}\r\n", name.len()).as_bytes());
+    assert_eq!(answer.matches("\r\n").count(), 1, "{answer:?}");
 }
 
 #[test]
-fn resp3_is_spoken_when_asked_for() {
+fn hello_3_switches_the_connection_to_resp3() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path());
-    let said =
-        talk(&server, b"HELLO 3\r\nCLIENT SETINFO LIB-NAME x\r\nGET counter:never\r\nINCR counter:a\r\n");
-    assert!(said.starts_with("%7\r\n$6\r\nserver\r\n$5\r\nbates\r\n"), "{said:?}");
-    assert!(said.ends_with("+OK\r\n_\r\n:1\r\n"), "{said:?}");
+    let answer =
+        exchange(&server, b"HELLO 3\r\nCLIENT SETINFO LIB-NAME x\r\nGET counter:never\r\nINCR counter:a\r\n");
+    assert!(answer.starts_with("%7\r\n$6\r\nserver\r\n$5\r\nbates\r\n"), "{answer:?}");
+    assert!(answer.ends_with("+OK\r\n_\r\n:1\r\n"), "{answer:?}");
 }
 
 #[test]
-fn a_client_that_reads_nothing_holds_up_nobody_else() {
+fn a_client_that_reads_nothing_does_not_block_others() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path());
     let mut greedy = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
     greedy.set_nonblocking(true).unwrap();
-    // Until neither side takes any more.
+    // Writes until the buffers of both sides are full.
     let request = "LPOP short 10000\r\n".repeat(100);
     while greedy.write(request.as_bytes()).is_ok() {}
     let mut client = Client::connect(server.port).unwrap();

@@ -1,5 +1,5 @@
-//! Real, unmodified clients of Redis against a server process: each connects as it does by default, in both
-//! versions of the protocol, takes numbers, is refused something, and shows a secret.
+//! Real, unmodified Redis clients against a server process: each connects with its defaults and in both versions of
+//! the protocol, takes numbers, gets a refusal, and authenticates with a secret.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,11 +15,11 @@ use super::running::Server;
 
 const SECRET: &str = "open sesame";
 
-/// A server for everybody, and one with a secret.
+/// A server without a secret, and one with a secret.
 struct Servers {
     open: Server,
     guarded: Server,
-    // Invariant: last, so that the servers are gone when their folders are.
+    // Invariant: the last field, so that the servers end before their folders are removed.
     _data: [TempDir; 2],
 }
 
@@ -32,7 +32,7 @@ impl Servers {
     }
 }
 
-fn holds_for(library: &Library, script: &str) {
+fn run_script(library: &Library, script: &str) {
     let servers = Servers::start();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients").join(script);
     let output = library
@@ -41,19 +41,19 @@ fn holds_for(library: &Library, script: &str) {
         .args([servers.open.port.to_string(), servers.guarded.port.to_string(), SECRET.to_owned()])
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(said.trim(), "ok");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{stdout}{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(stdout.trim(), "ok");
 }
 
 #[test]
-fn redis_py_gets_numbers_as_it_is() {
-    holds_for(&REDIS_PY, "redis_py.py");
+fn unmodified_redis_py_gets_numbers() {
+    run_script(&REDIS_PY, "redis_py.py");
 }
 
 #[test]
-fn ioredis_gets_numbers_as_it_is() {
-    holds_for(&IOREDIS, "ioredis.js");
+fn unmodified_ioredis_gets_numbers() {
+    run_script(&IOREDIS, "ioredis.js");
 }
 
 fn connect(
@@ -74,7 +74,7 @@ fn connect(
     redis::Client::open(info)?.get_connection()
 }
 
-fn numbers(connection: &mut redis::Connection, key: &str) -> RedisResult<()> {
+fn take_numbers(connection: &mut redis::Connection, key: &str) -> RedisResult<()> {
     let (counter, pool) = (format!("counter:{key}"), format!("id-pool:{key}:9012"));
     assert_eq!(connection.incr::<_, _, u64>(&counter, 1)?, 1);
     assert_eq!(redis::cmd("INCR").arg(&counter).query::<u64>(connection)?, 2);
@@ -94,35 +94,35 @@ fn numbers(connection: &mut redis::Connection, key: &str) -> RedisResult<()> {
 }
 
 #[test]
-fn the_redis_crate_gets_numbers_as_it_is() {
+fn the_unmodified_redis_crate_gets_numbers() {
     let servers = Servers::start();
     for (protocol, key) in [(ProtocolVersion::RESP2, "RUST2"), (ProtocolVersion::RESP3, "RUST3")] {
         let mut connection = connect(&servers.open, protocol, None, None).unwrap();
-        numbers(&mut connection, key).unwrap();
+        take_numbers(&mut connection, key).unwrap();
         let refused = connection.set::<_, _, ()>(format!("counter:{key}"), 1).unwrap_err();
         assert!(refused.to_string().contains("once and for all"), "{refused}");
         assert_eq!(connection.incr::<_, _, u64>(format!("counter:{key}"), 1).unwrap(), 111);
-        let mut known = connect(&servers.guarded, protocol, None, Some(SECRET)).unwrap();
-        numbers(&mut known, key).unwrap();
+        let mut authenticated = connect(&servers.guarded, protocol, None, Some(SECRET)).unwrap();
+        take_numbers(&mut authenticated, key).unwrap();
         assert!(connect(&servers.guarded, protocol, Some("default"), Some(SECRET)).is_ok());
         for (user, secret) in [(None, "wrong"), (Some("root"), SECRET)] {
             let refused = connect(&servers.guarded, protocol, user, Some(secret)).err().unwrap();
-            // What came of `HELLO` the client hands on; what came of `AUTH` it has a kind for.
-            let is_told =
+            // The client passes on an error of `HELLO`, and has a kind of its own for an error of `AUTH`.
+            let is_auth_error =
                 refused.kind() == ErrorKind::AuthenticationFailed || refused.code() == Some("WRONGPASS");
-            assert!(is_told, "{refused}");
+            assert!(is_auth_error, "{refused}");
         }
-        let stranger = connect(&servers.guarded, protocol, None, None)
-            .and_then(|mut stranger| stranger.incr::<_, _, u64>("counter:a", 1));
-        assert!(stranger.unwrap_err().to_string().contains("NOAUTH"));
+        let unauthenticated = connect(&servers.guarded, protocol, None, None)
+            .and_then(|mut unauthenticated| unauthenticated.incr::<_, _, u64>("counter:a", 1));
+        assert!(unauthenticated.unwrap_err().to_string().contains("NOAUTH"));
     }
 }
 
 #[test]
-fn redis_cli_gets_numbers_in_both_versions_and_shows_a_secret() {
+fn redis_cli_gets_numbers_in_both_protocol_versions_and_with_a_secret() {
     let servers = Servers::start();
     for (version, key) in [("-2", "CLI2"), ("-3", "CLI3")] {
-        let ask = |words: &[&str]| servers.open.redis_cli(&[&[version], words].concat());
+        let ask = |arguments: &[&str]| servers.open.redis_cli(&[&[version], arguments].concat());
         let (counter, pool) = (format!("counter:{key}"), format!("id-pool:{key}:9012"));
         assert_eq!(ask(&["INCR", &counter]), "1");
         assert_eq!(ask(&["INCRBY", &counter, "9"]), "10");
@@ -130,13 +130,13 @@ fn redis_cli_gets_numbers_in_both_versions_and_shows_a_secret() {
         assert_eq!(ask(&["LPOP", &pool]), format!("{key}-9012-1001"));
         assert_eq!(ask(&["LPOP", &pool, "2"]), format!("{key}-9012-1002\n{key}-9012-1003"));
         assert!(ask(&["SET", &counter, "1"]).starts_with("ERR SET would set numbers"));
-        let known = ["--no-auth-warning", "-a", SECRET, version, "INCR", &counter];
-        assert_eq!(servers.guarded.redis_cli(&known), "1");
+        let with_secret = ["--no-auth-warning", "-a", SECRET, version, "INCR", &counter];
+        assert_eq!(servers.guarded.redis_cli(&with_secret), "1");
     }
 }
 
 #[test]
-fn redis_benchmark_runs_as_it_is() {
+fn unmodified_redis_benchmark_runs() {
     let servers = Servers::start();
     let program = programs::find("redis-benchmark").expect("redis-benchmark; run `cargo xtask test`");
     for (server, secret) in [(&servers.open, &[][..]), (&servers.guarded, &["-a", SECRET])] {
@@ -145,9 +145,9 @@ fn redis_benchmark_runs_as_it_is() {
             .args(secret)
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success() && said.contains("INCR:"), "{said}");
-        assert!(!said.contains("rror") && !said.contains("WARN"), "{said}");
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && stdout.contains("INCR:"), "{stdout}");
+        assert!(!stdout.contains("rror") && !stdout.contains("WARN"), "{stdout}");
         assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 }

@@ -1,5 +1,5 @@
-//! `INCRBY` beside `INCR` and reservations, on server processes: a caller that is answered `n` has the whole run that
-//! ends with it, and no number of it is another's.
+//! `INCRBY` beside `INCR` and reservations, on server processes: the caller owns the whole run of numbers that ends
+//! with the answer, and no other caller gets a number of it.
 
 use std::thread;
 
@@ -15,7 +15,7 @@ const SERIES: &str = r#"
   invoice: { pattern: "{seq}", promise: gapless, key: "invoice:{name}" }
 "#;
 
-/// Which numbers a client asks for, one kind after the other.
+/// The requests of a client in turn: 0 is a reservation, 1 an `INCR`, and more an `INCRBY` of that many.
 const COUNTS: [u64; 9] = [1, 100, 0, 1, 7, 1, 40, 0, 1];
 
 fn reserve(port: u16, series: &str, name: &str) -> u64 {
@@ -26,23 +26,27 @@ fn reserve(port: u16, series: &str, name: &str) -> u64 {
 }
 
 #[test]
-fn a_run_does_not_hold_the_number_of_a_reservation() {
+fn incrby_never_includes_a_reserved_number() {
     for home in [Home::folder(), Home::postgres()] {
         let server = home.start(SERIES);
         assert_eq!(server.redis_cli(&["INCR", "ticket:a"]), "1");
         assert_eq!(reserve(server.http, "ticket", "a"), 33);
         assert_eq!(server.redis_cli(&["INCRBY", "ticket:a", "100"]), "133", "34 to 133");
-        assert_eq!(server.redis_cli(&["INCRBY", "ticket:a", "31"]), "32", "what is in memory is a run too");
+        assert_eq!(
+            server.redis_cli(&["INCRBY", "ticket:a", "31"]),
+            "32",
+            "the rest of the range in memory is a run too"
+        );
     }
 }
 
-/// What one client asks for at one node after the other: numbers, runs and reservations of one scope.
-fn mix(log: &mut Log, scope: Scope, (series, name): (&str, &str), nodes: &[&Server], rounds: usize) {
+/// Takes numbers, runs and reservations of one scope, from one node after the other.
+fn run_client(log: &mut Log, scope: Scope, (series, name): (&str, &str), nodes: &[&Server], rounds: usize) {
     let mut clients: Vec<Client> = nodes.iter().map(|node| Client::connect(node.port).unwrap()).collect();
     let key = format!("{series}:{name}");
     for round in 0..rounds {
         let node = (round + round / 5) % nodes.len();
-        let asked = log.ask(scope);
+        let request = log.ask(scope);
         let (first, last) = match COUNTS[round % COUNTS.len()] {
             0 => {
                 let number = reserve(nodes[node].http, series, name);
@@ -53,24 +57,25 @@ fn mix(log: &mut Log, scope: Scope, (series, name): (&str, &str), nodes: &[&Serv
                 (number, number)
             }
             count => {
-                let said = clients[node].send(&["INCRBY", &key, &count.to_string()]).unwrap();
-                let last: u64 = said.strip_prefix(':').unwrap_or_else(|| panic!("{said}")).parse().unwrap();
+                let answer = clients[node].send(&["INCRBY", &key, &count.to_string()]).unwrap();
+                let last: u64 =
+                    answer.strip_prefix(':').unwrap_or_else(|| panic!("{answer}")).parse().unwrap();
                 (last + 1 - count, last)
             }
         };
-        log.answered(asked, first, last);
+        log.answered(request, first, last);
     }
 }
 
-/// Clients on all nodes, and what they were answered, with every number of a run.
-fn mixed(series: &'static str, nodes: &[&Server], clients: usize, rounds: usize) -> History {
+/// Runs clients on all nodes, and returns the history of their answers.
+fn run_clients(series: &'static str, nodes: &[&Server], clients: usize, rounds: usize) -> History {
     let history = History::default();
     thread::scope(|threads| {
         for client in 0..clients {
             let mut log = history.client();
             let name = ["a", "b"][client % 2];
             let scope = history.scope(name);
-            threads.spawn(move || mix(&mut log, scope, (series, name), nodes, rounds));
+            threads.spawn(move || run_client(&mut log, scope, (series, name), nodes, rounds));
         }
     });
     history
@@ -83,20 +88,20 @@ fn check(series: &str, history: &History) {
 }
 
 #[test]
-fn on_one_server_no_number_of_a_run_is_anothers() {
+fn runs_on_one_server_share_no_number() {
     let home = Home::folder();
     let server = home.start(SERIES);
     for series in ["ticket", "counter", "invoice"] {
-        check(series, &mixed(series, &[&server], 6, 200));
+        check(series, &run_clients(series, &[&server], 6, 200));
     }
 }
 
 #[test]
-fn on_three_nodes_no_number_of_a_run_is_anothers() {
+fn runs_on_three_nodes_share_no_number() {
     let cluster = Cluster::start();
     let nodes: Vec<Server> = (0..3).map(|_| cluster.node()).collect();
     let nodes: Vec<&Server> = nodes.iter().collect();
     for series in ["ticket", "counter", "invoice"] {
-        check(series, &mixed(series, &nodes, 8, 250));
+        check(series, &run_clients(series, &nodes, 8, 250));
     }
 }

@@ -1,5 +1,5 @@
-//! A series that is changed again and again while callers number from it, on a server process: no call is refused, and
-//! no number falls.
+//! A series changed again and again while callers take numbers from it, on a server process: no call is refused, and
+//! numbers ascend.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -11,10 +11,10 @@ use super::running::{Client, Server};
 
 const SERIES: &str = r#"{"pattern":"{seq}","promise":"ordered","key":"tenant:{name}"}"#;
 
-/// Answers of each caller.
+/// Requests that each caller sends.
 const ROUNDS: usize = 1_500;
 
-/// What a caller asks for.
+/// The request that a caller repeats.
 #[derive(Clone, Copy)]
 enum Kind {
     Number,
@@ -26,8 +26,8 @@ enum Kind {
 fn call(kind: Kind, server: &Server, log: &mut Log, scope: Scope) {
     let (mut resp, mut http) = (Client::connect(server.port).unwrap(), Client::connect(server.http).unwrap());
     for _ in 0..ROUNDS {
-        let asked = log.ask(scope);
-        let (said, count) = match kind {
+        let request = log.ask(scope);
+        let (answer, count) = match kind {
             Kind::Number => (resp.send(&["INCR", "tenant:a"]), 1),
             Kind::Run => (resp.send(&["INCRBY", "tenant:a", "5"]), 5),
             Kind::List => (http.post("/v1/series/tenant/next?name=a"), 1),
@@ -35,34 +35,34 @@ fn call(kind: Kind, server: &Server, log: &mut Log, scope: Scope) {
                 (http.post_json("/v1/series/tenant/reservations", r#"{"scope":{"name":"a"}}"#), 1)
             }
         };
-        let said = said.unwrap();
-        let last = number(&said).unwrap_or_else(|| panic!("refused: {said}"));
-        log.answered(asked, last + 1 - count, last);
+        let answer = answer.unwrap();
+        let last = number(&answer).unwrap_or_else(|| panic!("refused: {answer}"));
+        log.answered(request, last + 1 - count, last);
     }
 }
 
-/// The number in an answer of any of them.
-fn number(said: &str) -> Option<u64> {
-    if let Some(number) = said.strip_prefix(':') {
+/// The number in an answer of either protocol.
+fn number(answer: &str) -> Option<u64> {
+    if let Some(number) = answer.strip_prefix(':') {
         return number.parse().ok();
     }
-    let answer: serde_json::Value = serde_json::from_str(said).ok()?;
-    let id = if answer["id"].is_string() { &answer["id"] } else { &answer["ids"][0] };
+    let json: serde_json::Value = serde_json::from_str(answer).ok()?;
+    let id = if json["id"].is_string() { &json["id"] } else { &json["ids"][0] };
     id.as_str()?.parse().ok()
 }
 
 #[test]
-fn numbers_and_reservations_of_a_series_that_is_changed_all_the_time_ascend_and_none_is_refused() {
-    ascend(&[Kind::Number, Kind::Run, Kind::List, Kind::Reservation]);
+fn numbers_and_reservations_ascend_without_refusals_while_their_series_changes() {
+    check_that_numbers_ascend(&[Kind::Number, Kind::Run, Kind::List, Kind::Reservation]);
 }
 
 #[test]
-fn numbers_out_of_memory_of_a_series_that_is_changed_all_the_time_ascend_and_none_is_refused() {
-    ascend(&[Kind::Number, Kind::Run, Kind::List]);
+fn numbers_from_memory_ascend_without_refusals_while_their_series_changes() {
+    check_that_numbers_ascend(&[Kind::Number, Kind::Run, Kind::List]);
 }
 
-/// Two callers of each kind, beside changes without a pause.
-fn ascend(kinds: &[Kind]) {
+/// Runs two callers of each kind beside a thread that changes the series without a pause.
+fn check_that_numbers_ascend(kinds: &[Kind]) {
     let data = tempfile::tempdir().unwrap();
     let server = &Server::start(data.path());
     assert_eq!(ask(server.http, "PUT", "/v1/series/tenant", SERIES).0, 201);
@@ -73,7 +73,7 @@ fn ascend(kinds: &[Kind]) {
             threads.spawn(move || call(kind, server, &mut log, scope))
         };
         let callers: Vec<_> = kinds.iter().chain(kinds).map(call).collect();
-        let changing = threads.spawn(move || {
+        let changer = threads.spawn(move || {
             let mut changes = 0_u64;
             while !is_over.load(Ordering::SeqCst) {
                 changes += 1;
@@ -85,7 +85,7 @@ fn ascend(kinds: &[Kind]) {
         let ended: Vec<_> = callers.into_iter().map(thread::ScopedJoinHandle::join).collect();
         is_over.store(true, Ordering::SeqCst);
         assert!(ended.iter().all(Result::is_ok), "a caller was refused");
-        changing.join().unwrap()
+        changer.join().unwrap()
     });
     assert_eq!(history.check(Rules { is_ordered: true, gaps: Gaps::Any }), []);
     assert!(changes > 100, "{changes} changes in {} answers", history.len());

@@ -1,4 +1,4 @@
-//! The commands that ask a server, and those that look after its folder, as a user types them.
+//! The commands that call a server and those that maintain its data folder, as a user types them.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -10,20 +10,21 @@ fn bates(folder: &Path, environment: &[(&str, &str)], arguments: &[&str]) -> Out
     for variable in ["BATES_SECRET", "BATES_URL", "BATES_CONFIG", "BATES_STORE", "CLICOLOR_FORCE"] {
         command.env_remove(variable);
     }
-    command.current_dir(folder).envs(environment.iter().copied()).args(arguments).output().unwrap()
+    command.current_dir(folder).envs(environment.iter().copy_folder()).args(arguments).output().unwrap()
 }
 
-fn said(output: &Output) -> (i32, String, String) {
+/// Exit code, standard output and standard error.
+fn outcome(output: &Output) -> (i32, String, String) {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
 }
 
 #[test]
-fn what_programs_hold_in_advance_is_shown_page_by_page() {
+fn the_leases_command_lists_client_leases_across_pages() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path());
     let url = format!("http://127.0.0.1:{}", server.http);
-    let ask = |arguments: &[&str]| said(&bates(data.path(), &[("BATES_URL", &url)], arguments));
+    let ask = |arguments: &[&str]| outcome(&bates(data.path(), &[("BATES_URL", &url)], arguments));
     let lease = |series: &str, body: &str| {
         let (status, _) = super::http::ask(server.http, "POST", &format!("/v1/series/{series}/lease"), body);
         assert_eq!(status, 200);
@@ -43,11 +44,11 @@ fn what_programs_hold_in_advance_is_shown_page_by_page() {
 }
 
 #[test]
-fn numbers_are_taken_looked_at_and_judged_from_the_command_line() {
+fn commands_take_peek_at_and_validate_numbers() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path());
     let url = format!("http://127.0.0.1:{}", server.http);
-    let ask = |arguments: &[&str]| said(&bates(data.path(), &[("BATES_URL", &url)], arguments));
+    let ask = |arguments: &[&str]| outcome(&bates(data.path(), &[("BATES_URL", &url)], arguments));
     let next = ask(&["next", "document", "project=PROJ", "type=9012", "-n", "2"]);
     assert_eq!(next, (0, "PROJ-9012-1001\nPROJ-9012-1002\n".to_owned(), String::new()));
     let json = ask(&["next", "document", "project=PROJ", "type=9012", "--json"]);
@@ -60,8 +61,8 @@ fn numbers_are_taken_looked_at_and_judged_from_the_command_line() {
     assert!(code == 1 && verdict.starts_with("PROJ-9012-1001  valid\nPROJ  invalid\n"), "{verdict}");
     let (_, series, _) = ask(&["series"]);
     assert!(series.contains("document      {project}-{type}-{seq}    unique   counting"), "{series}");
-    for (arguments, code, words) in [
-        (["next", "nobody"].as_slice(), 2, "unknown_series: there is no series \"nobody\""),
+    for (arguments, code, text) in [
+        (["next", "missing"].as_slice(), 2, "unknown_series: there is no series \"missing\""),
         (&["next", "document", "project=PROJ"], 2, "bad_scope"),
         (&["next", "document", "project"], 2, "expected NAME=VALUE"),
         (&["next", "short", "-n", "0"], 2, "0 is not in 1..=1000000"),
@@ -71,17 +72,17 @@ fn numbers_are_taken_looked_at_and_judged_from_the_command_line() {
         (&["next", "short", "--url", "127.0.0.1:8080"], 2, "expected one such as http://127.0.0.1:8080"),
     ] {
         let (status, out, err) = ask(arguments);
-        assert!(status == code && out.is_empty() && err.contains(words), "{arguments:?}: {status} {err}");
+        assert!(status == code && out.is_empty() && err.contains(text), "{arguments:?}: {status} {err}");
     }
 }
 
 #[test]
-fn a_scope_that_ends_gives_what_is_left_and_says_so() {
+fn an_exhausted_scope_prints_its_remaining_numbers_and_an_error() {
     let data = tempfile::tempdir().unwrap();
     let server =
         Server::start_with(data.path(), "127.0.0.1:0", &[("BATES_SERIES__TINY__PATTERN", "'{seq:1}'")]);
     let url = format!("http://127.0.0.1:{}", server.http);
-    let ask = |arguments: &[&str]| said(&bates(data.path(), &[("BATES_URL", &url)], arguments));
+    let ask = |arguments: &[&str]| outcome(&bates(data.path(), &[("BATES_URL", &url)], arguments));
     let (code, out, err) = ask(&["next", "tiny", "-n", "12"]);
     assert_eq!((code, &*out), (1, "1\n2\n3\n4\n5\n6\n7\n8\n9\n"));
     assert!(err.contains("the scope is exhausted: printed 9 of 12 numbers"), "{err}");
@@ -91,12 +92,12 @@ fn a_scope_that_ends_gives_what_is_left_and_says_so() {
 }
 
 #[test]
-fn a_secret_is_taken_from_the_environment_and_never_shown() {
+fn a_command_reads_its_secret_from_the_environment_and_never_prints_it() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start_with(data.path(), "127.0.0.1:0", &[("BATES_SECRET", "open sesame")]);
     let url = format!("http://127.0.0.1:{}", server.http);
     let ask = |secret: &str| {
-        said(&bates(data.path(), &[("BATES_URL", &url), ("BATES_SECRET", secret)], &["next", "short"]))
+        outcome(&bates(data.path(), &[("BATES_URL", &url), ("BATES_SECRET", secret)], &["next", "short"]))
     };
     assert_eq!(ask("open sesame").0, 0);
     let (code, _, err) = ask("wrong horse");
@@ -104,15 +105,15 @@ fn a_secret_is_taken_from_the_environment_and_never_shown() {
 }
 
 #[test]
-fn a_floor_is_raised_on_a_stopped_server_and_nothing_below_it_comes() {
+fn a_stopped_store_issues_nothing_below_a_raised_floor() {
     let data = tempfile::tempdir().unwrap();
     let folder = data.path().join("data");
     let floor = |arguments: &[&str]| {
         let arguments = [&["floor", "--data", "data"], arguments].concat();
-        said(&bates(data.path(), &[], &arguments))
+        outcome(&bates(data.path(), &[], &arguments))
     };
     let (code, _, err) = floor(&["counter", "name=a", "500"]);
-    assert!(code == 2 && err.contains("holds no store") && !folder.exists(), "nothing is made: {err}");
+    assert!(code == 2 && err.contains("holds no store") && !folder.exists(), "no folder is created: {err}");
     let server = Server::start(&folder);
     assert_eq!(server.redis_cli(&["INCR", "counter:a"]), "1");
     let (code, _, err) = floor(&["counter", "name=a", "500"]);
@@ -126,41 +127,41 @@ fn a_floor_is_raised_on_a_stopped_server_and_nothing_below_it_comes() {
         floor(&["counter", "name=a", "100"]).1,
         "series \"counter\" in scope name=a: stays at 500, which is not below 100\n"
     );
-    assert_eq!(floor(&["document", "project=P", "type=1", "2000"]).0, 0, "a scope that is not there yet");
-    for (arguments, words) in [
+    assert_eq!(floor(&["document", "project=P", "type=1", "2000"]).0, 0, "the scope does not exist yet");
+    for (arguments, text) in [
         (["counter", "name=a", "x"].as_slice(), "no position"),
         (&["counter", "500"], "it needs exactly"),
-        (&["nobody", "500"], "unknown series"),
+        (&["missing", "500"], "unknown series"),
         (&["short", "56800235585"], "is past 56800235583"),
     ] {
         let (code, _, err) = floor(arguments);
-        assert!(code == 2 && err.contains(words), "{arguments:?}: {err}");
+        assert!(code == 2 && err.contains(text), "{arguments:?}: {err}");
     }
     let server = Server::start(&folder);
     assert_eq!(server.redis_cli(&["INCR", "counter:a"]), "500");
     assert_eq!(server.redis_cli(&["LPOP", "id-pool:P:1"]), "P-1-2000");
 }
 
-/// Fault 12: an old copy of the folder is put back. Its numbers would come again; a floor above them helps.
+/// Fault 12: an old copy of the folder is put back. Without a floor above them, its numbers would repeat.
 #[test]
-fn after_an_old_backup_a_floor_keeps_numbers_from_coming_twice() {
+fn a_floor_prevents_repeats_after_an_old_backup_is_restored() {
     let data = tempfile::tempdir().unwrap();
     let (folder, copy) = (data.path().join("data"), data.path().join("copy"));
     let server = Server::start(&folder);
     assert_eq!(server.redis_cli(&["INCR", "counter:a"]), "1");
     server.stop();
-    let copied = |from: &Path, to: &Path| {
+    let copy_folder = |from: &Path, to: &Path| {
         assert!(Command::new("cp").arg("-a").args([from, to]).status().unwrap().success());
     };
-    copied(&folder, &copy);
+    copy_folder(&folder, &copy);
     let server = Server::start(&folder);
     let last: u64 = server.redis_cli(&["INCRBY", "counter:a", "700"]).parse().unwrap();
     server.stop();
     std::fs::remove_dir_all(&folder).unwrap();
-    copied(&copy, &folder);
+    copy_folder(&copy, &folder);
     let floor = (last + 1).to_string();
     assert_eq!(
-        said(&bates(data.path(), &[], &["floor", "--data", "data", "counter", "name=a", &floor])).0,
+        outcome(&bates(data.path(), &[], &["floor", "--data", "data", "counter", "name=a", &floor])).0,
         0
     );
     let server = Server::start(&folder);
@@ -168,17 +169,17 @@ fn after_an_old_backup_a_floor_keeps_numbers_from_coming_twice() {
 }
 
 #[test]
-fn a_configuration_is_written_checked_and_overlaid() {
+fn init_writes_a_configuration_that_check_reads_and_variables_override() {
     let folder = tempfile::tempdir().unwrap();
     let run = |environment: &[(&str, &str)], arguments: &[&str]| {
-        said(&bates(folder.path(), environment, arguments))
+        outcome(&bates(folder.path(), environment, arguments))
     };
     let built_in = run(&[], &["check", "--json"]);
     assert_eq!(run(&[], &["init"]).0, 0);
-    assert_eq!(run(&[], &["check", "--json"]).1, built_in.1, "the file says what is the case without it");
+    assert_eq!(run(&[], &["check", "--json"]).1, built_in.1, "the file holds the defaults");
     let (code, _, err) = run(&[], &["init"]);
     assert!(code == 2 && err.contains("already exists"), "{err}");
-    let overlaid = run(
+    let overridden = run(
         &[
             ("BATES_SERIES__DOCUMENT__PROMISE", "ordered"),
             ("BATES_SERIES__DOCUMENT__LIMITS__LEASE_MAX", "64"),
@@ -190,19 +191,19 @@ fn a_configuration_is_written_checked_and_overlaid() {
         ],
         &["check"],
     );
-    for words in [
+    for text in [
         "document  ordered, counting from 1001",
         "128 of a busy one",
         "invoice  unique",
         "elsewhere",
         "HTTP            off",
     ] {
-        assert!(overlaid.1.contains(words), "{words} is not in {}", overlaid.1);
+        assert!(overridden.1.contains(text), "{text} is not in {}", overridden.1);
     }
     assert!(
-        overlaid.2.contains("unknown variable BATES_HTPP") && !overlaid.2.contains("SERVICE"),
+        overridden.2.contains("unknown variable BATES_HTPP") && !overridden.2.contains("SERVICE"),
         "{}",
-        overlaid.2
+        overridden.2
     );
     let (code, _, err) = run(&[("BATES_SERIES__SHORT__START", "x"), ("BATES_RESP", "nowhere")], &["check"]);
     assert!(code == 2 && err.contains("2 mistakes"), "{err}");
@@ -211,12 +212,12 @@ fn a_configuration_is_written_checked_and_overlaid() {
 }
 
 #[test]
-fn every_mistake_of_a_file_is_told_with_its_line() {
+fn check_reports_every_mistake_in_a_file_with_its_line() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("bates.yaml");
     let check = |text: &str| {
         std::fs::write(&file, text).unwrap();
-        let (code, _, err) = said(&bates(folder.path(), &[], &["check"]));
+        let (code, _, err) = outcome(&bates(folder.path(), &[], &["check"]));
         assert_eq!(code, 2, "{text}");
         err
     };
@@ -238,8 +239,8 @@ fn every_mistake_of_a_file_is_told_with_its_line() {
     ] {
         assert!(err.contains(&format!("bates.yaml, {line}")), "{line} is not in {err}");
     }
-    assert!(!err.contains("hunter2"), "what may hold a password is not shown: {err}");
-    assert!(check("series: [").contains("line 1"), "what is no YAML has a line too");
+    assert!(!err.contains("hunter2"), "a URL that may hold a password is not shown: {err}");
+    assert!(check("series: [").contains("line 1"), "a YAML syntax error has a line too");
     assert!(check("- a\n").contains("expected a map"));
     assert!(check("http: 0.0.0.0:8080\n").contains("any client could take numbers"));
     assert!(check("secret: ' a'\n").contains("without spaces around it"));
