@@ -1,10 +1,10 @@
 //! The audit, on server processes and both stores: who took which numbers, whatever way they came and whatever
 //! happened to the server.
 
-mod asking;
-mod killed;
-mod taking;
-mod unwritten;
+mod queries;
+mod kills;
+mod channels;
+mod store_failures;
 
 use serde_json::Value;
 

@@ -1,11 +1,11 @@
 //! The Rust client against server processes: what every call answers, and what it does when answers get lost.
 
-mod asking;
-mod keeping;
-mod losing;
+mod calls;
+mod kills;
+mod lost_answers;
 pub(crate) mod proxy;
-mod refusing;
-mod trusting;
+mod refusals;
+mod tls;
 
 use std::time::Duration;
 

@@ -1,12 +1,12 @@
 //! Documents, on a server process and both stores: numbered, delivered to real sinks, and never lost.
 
-mod assigning;
-mod delivering;
-mod importing;
-mod killed;
-mod moving;
+mod assignment;
+mod delivery;
+mod imports;
+mod kills;
+mod store_moves;
 mod receiver;
-mod under_way;
+mod unfinished_delivery;
 
 use std::fs;
 use std::path::PathBuf;

@@ -2,13 +2,13 @@
 //! ends in whatever way.
 
 mod calls;
-mod cancelled;
+mod cancellation;
 mod crash;
 mod documents;
 mod folder;
 mod forks;
 mod prefetch;
-mod refused;
+mod refusals;
 pub(crate) mod runtimes;
 mod threads;
 

@@ -9,7 +9,7 @@ use bates_testkit::history::{Gaps, History, Rules};
 use tempfile::tempdir;
 
 use super::built;
-use super::running::ask;
+use super::process::ask;
 use crate::running::Server;
 
 const PEOPLE: u64 = 4;

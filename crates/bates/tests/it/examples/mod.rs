@@ -3,7 +3,7 @@
 mod chat;
 mod clients;
 mod embedded;
-mod running;
+mod process;
 mod shortener;
 mod upload;
 

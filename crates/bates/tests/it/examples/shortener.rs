@@ -5,7 +5,7 @@ use std::thread;
 
 use tempfile::tempdir;
 
-use super::running::Example;
+use super::process::Example;
 use crate::http;
 use crate::running::Server;
 

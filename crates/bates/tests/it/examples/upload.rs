@@ -5,7 +5,7 @@ use std::{fs, thread};
 
 use tempfile::tempdir;
 
-use super::running::Example;
+use super::process::Example;
 use crate::http;
 use crate::running::Server;
 

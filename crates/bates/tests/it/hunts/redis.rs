@@ -3,7 +3,7 @@
 use super::Hunt;
 use crate::pools::Redis;
 use crate::pools::faults::Fault;
-use crate::pools::forgetting::{Loads, survive};
+use crate::pools::data_loss::{Loads, survive};
 
 #[test]
 fn a_redis_that_forgets_in_every_way_repeats_nothing_to_safe_consumers() {

@@ -1,9 +1,9 @@
 //! Numbers in advance, on server processes and both stores: what is leased, what becomes of it, and that none of it
 //! comes twice.
 
-mod asking;
-mod holding;
-mod killed;
+mod requests;
+mod prefetch;
+mod kills;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! The contract of the OpenG2P id-generator, from a client's side, with its own configuration file.
 
-mod adopting;
+mod adoption;
 mod contract;
-mod draining;
+mod exhaustion;
 
 use std::fs;
 use std::path::PathBuf;

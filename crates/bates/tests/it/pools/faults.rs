@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use bates_testkit::PrivateRedis;
 
 use super::Redis;
-use super::forgetting::Loads;
+use super::data_loss::Loads;
 use crate::running::signal;
 
 /// Something that happens to a Redis, which then goes on.

@@ -1,15 +1,15 @@
 //! Shared pools, on real servers: Bates fills, programs take, and Redis forgets.
 
-mod apart;
+mod two_installations;
 pub(crate) mod faults;
-mod filling;
-pub(crate) mod forgetting;
-mod forked;
-mod guarded;
-mod many;
-mod popping;
-mod sleeping;
-mod taking;
+mod fill;
+pub(crate) mod data_loss;
+mod forks;
+mod tls;
+mod many_pools;
+mod pop;
+mod stalled_filler;
+mod attach;
 
 use std::collections::HashMap;
 use std::process::{Command, Output};
