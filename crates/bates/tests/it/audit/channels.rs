@@ -1,11 +1,11 @@
-//! Every way in which numbers leave a server, each recorded under the name of who took them.
+//! Every channel through which numbers leave a server, each recorded under the name of the caller.
 
 use serde_json::json;
 
 use super::super::documents::Home;
 use super::super::pools::Redis;
 use super::super::running::{Client, Server};
-use super::{TOKENS, ask_as, ask_with, entries, told};
+use super::{TOKENS, ask_as, ask_with, entries, summaries};
 
 fn client(server: &Server, words: &[&str]) -> Client {
     let mut client = Client::connect(server.port).unwrap();
@@ -20,7 +20,7 @@ fn numbers_are_recorded_under_the_names_of_tokens(home: &Home) {
     assert_eq!(ask_as(port, "one", "POST /v1/series/n/next?count=1000", "").0, 200);
     let lines = ask_with(port, "two", "Accept: text/plain\r\n", "POST /v1/series/n/next?count=5000", "");
     assert!(lines.0 == 200 && lines.1.contains("N-6000"), "{}", lines.1.len());
-    // Where a request comes from the socket says, whatever its head does.
+    // The recorded address is that of the socket; forwarding headers are ignored.
     let forged = "X-Forwarded-For: 6.6.6.6\r\nForwarded: for=6.6.6.6\r\n";
     let (_, one) = ask_with(port, "shared", forged, "POST /v1/series/n/next", "");
     assert_eq!(one, r#"{"ids":["N-6001"]}"#);
@@ -46,9 +46,9 @@ fn numbers_are_recorded_under_the_names_of_tokens(home: &Home) {
         let answer = Client::connect(server.port).unwrap().send(&wrong).unwrap();
         assert!(answer.starts_with("-WRONGPASS"), "{wrong:?}: {answer}");
     }
-    let found = told(&entries(port, ""));
-    let pieces = found.iter().filter(|entry| entry.starts_with("clinic http")).count();
-    assert!((1..=2).contains(&pieces), "a stream is recorded piece by piece: {found:?}");
+    let found = summaries(&entries(port, ""));
+    let parts = found.iter().filter(|entry| entry.starts_with("clinic http")).count();
+    assert!((1..=2).contains(&parts), "each part of a streamed answer is recorded by itself: {found:?}");
     let found: Vec<&String> = found.iter().filter(|entry| !entry.starts_with("clinic http")).collect();
     assert_eq!(
         found,
@@ -76,7 +76,7 @@ fn numbers_are_recorded_under_the_names_of_tokens_on_postgres() {
 }
 
 #[test]
-fn documents_and_reservations_are_recorded_once_and_each_token_has_its_own_keys() {
+fn documents_and_reservations_are_recorded_once_and_each_token_has_its_own_idempotency_keys() {
     for home in [Home::folder(), Home::postgres()] {
         let series = format!(
             "  i: {{ pattern: \"I-{{seq}}\", promise: gapless, audit: true, sink: {} }}\n",
@@ -86,19 +86,19 @@ fn documents_and_reservations_are_recorded_once_and_each_token_has_its_own_keys(
         let send = |secret: &str, key: &str| {
             let (path, key) = ("POST /v1/series/i/documents", format!("Idempotency-Key: {key}\r\n"));
             let (status, body) = ask_with(server.http, secret, &key, path, r#"{"document":{"a":1}}"#);
-            let given: serde_json::Value = serde_json::from_str(&body).unwrap();
-            (status, given["id"].as_str().unwrap().to_owned())
+            let answer: serde_json::Value = serde_json::from_str(&body).unwrap();
+            (status, answer["id"].as_str().unwrap().to_owned())
         };
         assert_eq!(send("one", "k"), (202, "I-1".to_owned()));
         assert_eq!(send("one", "k"), (200, "I-1".to_owned()), "the same request");
         assert_eq!(send("two", "k"), (202, "I-2".to_owned()), "another caller");
-        assert_eq!(send("shared", "k"), (202, "I-3".to_owned()), "and all without a name are one");
+        assert_eq!(send("shared", "k"), (202, "I-3".to_owned()), "callers without a token share one name");
         let (status, reserved) = ask_as(server.http, "two", "POST /v1/series/i/reservations", "");
         assert_eq!((status, &reserved["id"]), (201, &json!("I-4")));
         let lines = "{\"document\":1}\n{\"document\":2}\n";
         let kind = "Content-Type: application/x-ndjson\r\n";
         assert_eq!(ask_with(server.http, "one", kind, "POST /v1/series/i/documents", lines).0, 200);
-        let mut found = told(&entries(server.http, "&series=i"));
+        let mut found = summaries(&entries(server.http, "&series=i"));
         found.sort();
         assert_eq!(
             found,
@@ -115,7 +115,7 @@ fn documents_and_reservations_are_recorded_once_and_each_token_has_its_own_keys(
 }
 
 #[test]
-fn what_is_pushed_into_a_pool_is_recorded_under_the_pool_and_what_is_taken_past_it_under_the_caller() {
+fn the_audit_names_the_pool_for_pushed_numbers_and_the_caller_for_numbers_taken_past_it() {
     for home in [Home::folder(), Home::postgres()] {
         let redis = Redis::start();
         let series = super::super::pools::series(&redis.url(), "size: 100, refill_at: 30%", "{ p: A }");
@@ -127,23 +127,23 @@ fn what_is_pushed_into_a_pool_is_recorded_under_the_pool_and_what_is_taken_past_
         let (status, own) = ask_as(server.http, "two", path, r#"{"scope":{"p":"A"},"count":3}"#);
         assert_eq!((status, own["values"].as_array().unwrap().len()), (200, 3));
         for number in &popped {
-            let found = told(&entries(server.http, &format!("&id={number}")));
+            let found = summaries(&entries(server.http, &format!("&id={number}")));
             assert!(found.len() == 1 && found[0].starts_with("pool pool:A pool A-1..A-100 100"), "{found:?}");
         }
         let number = own["values"][1].as_str().unwrap();
-        let found = told(&entries(server.http, &format!("&id={number}")));
+        let found = summaries(&entries(server.http, &format!("&id={number}")));
         assert!(found.len() == 1 && found[0].starts_with("clinic http "), "{found:?}");
-        let of_pool = told(&entries(server.http, "&who=pool%20pool%3AA"));
+        let of_pool = summaries(&entries(server.http, "&who=pool%20pool%3AA"));
         assert!(!of_pool.is_empty() && of_pool.iter().all(|entry| entry.starts_with("pool pool:A pool ")));
     }
 }
 
 #[test]
-fn what_is_issued_as_an_id_generator_is_recorded() {
+fn numbers_issued_through_the_openg2p_api_are_recorded() {
     let home = Home::folder();
     let series =
         "  farmer: { pattern: \"{seq:9}{check:verhoeff}\", order: shuffled, reject: openg2p, audit: true }\n";
-    for (open, secret, who) in
+    for (open, secret, caller) in
         [("false", "one", "registry"), ("true", "two", "clinic"), ("true", "", "127.0.0.1")]
     {
         let mut environment = TOKENS.to_vec();
@@ -159,7 +159,7 @@ fn what_is_issued_as_an_id_generator_is_recorded() {
             let found = entries(server.http, &format!("&id={}", id.as_str().unwrap()));
             assert_eq!(
                 (found.len(), &found[0]["who"], &found[0]["how"]),
-                (1, &json!(who), &json!("http")),
+                (1, &json!(caller), &json!("http")),
                 "{id}"
             );
             assert_eq!(found[0]["count"], json!(count));

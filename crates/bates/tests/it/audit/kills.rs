@@ -1,5 +1,5 @@
-//! Servers killed under load: every number that anybody was answered is in the audit, under the right name. The check
-//! answers what it found, so that the server that is right passes it and one with a planted bug is caught by it.
+//! Servers killed under load: every number that a caller received is in the audit, under the right name. The check
+//! returns what it found, so that tests can also show that it catches a planted bug.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
@@ -13,10 +13,10 @@ const KILLS: u64 = 5;
 const BETWEEN_KILLS: u64 = 120;
 const SERIES: &str = "  n: { pattern: \"N-{seq}\", key: \"n\", audit: true }\n  c: { pattern: \"{seq}\", key: c, audit: true }\n";
 
-/// Who was answered which number.
+/// Each caller with a number that it received.
 type Answered = Vec<(&'static str, String)>;
 
-/// What the clients share.
+/// State that the clients share.
 struct Shared {
     http: AtomicU16,
     resp: AtomicU16,
@@ -25,47 +25,47 @@ struct Shared {
 }
 
 impl Shared {
-    fn goes_on(&self) -> bool {
+    fn is_running(&self) -> bool {
         !self.is_over.load(Ordering::SeqCst)
     }
 
-    fn answered(&self) {
+    fn count_answer(&self) {
         self.answered.fetch_add(1, Ordering::SeqCst);
     }
 
-    fn over_http(&self, who: &'static str, secret: &str) -> Answered {
+    fn over_http(&self, caller: &'static str, secret: &str) -> Answered {
         let mut answered = Vec::new();
-        while self.goes_on() {
+        while self.is_running() {
             let port = self.http.load(Ordering::SeqCst);
-            let (status, given) = ask_as(port, secret, "POST /v1/series/n/next?count=2", "");
+            let (status, answer) = ask_as(port, secret, "POST /v1/series/n/next?count=2", "");
             if status == 200 {
-                let numbers = given["ids"].as_array().unwrap().iter();
-                answered.extend(numbers.map(|number| (who, number.as_str().unwrap().to_owned())));
-                self.answered();
+                let numbers = answer["ids"].as_array().unwrap().iter();
+                answered.extend(numbers.map(|number| (caller, number.as_str().unwrap().to_owned())));
+                self.count_answer();
             }
         }
         answered
     }
 
-    fn over_resp(&self, who: &'static str, secret: &str) -> Answered {
+    fn over_resp(&self, caller: &'static str, secret: &str) -> Answered {
         let mut answered = Vec::new();
-        while self.goes_on() {
+        while self.is_running() {
             let Some(mut client) = Client::connect(self.resp.load(Ordering::SeqCst)) else { continue };
-            if client.send(&["AUTH", who, secret]).as_deref() != Some("+OK") {
+            if client.send(&["AUTH", caller, secret]).as_deref() != Some("+OK") {
                 continue;
             }
-            while self.goes_on()
+            while self.is_running()
                 && let Some(number) = client.incr("c")
             {
-                answered.push((who, number.to_string()));
-                self.answered();
+                answered.push((caller, number.to_string()));
+                self.count_answer();
             }
         }
         answered
     }
 }
 
-fn every_answer_is_recorded_when_killed(home: &Home, bug: Option<&str>) -> Result<usize, String> {
+fn check_answers_after_kills(home: &Home, bug: Option<&str>) -> Result<usize, String> {
     let mut environment = TOKENS.to_vec();
     environment.extend(bug.map(|bug| ("BATES_PLANTED_BUG", bug)));
     let mut server = Some(home.start_with(SERIES, &environment));
@@ -80,9 +80,13 @@ fn every_answer_is_recorded_when_killed(home: &Home, bug: Option<&str>) -> Resul
         let clients: Vec<_> = (0..8)
             .map(|client| {
                 let shared = &shared;
-                let (who, secret) = if client % 2 == 0 { ("registry", "one") } else { ("clinic", "two") };
+                let (caller, secret) = if client % 2 == 0 { ("registry", "one") } else { ("clinic", "two") };
                 scope.spawn(move || {
-                    if client < 4 { shared.over_http(who, secret) } else { shared.over_resp(who, secret) }
+                    if client < 4 {
+                        shared.over_http(caller, secret)
+                    } else {
+                        shared.over_resp(caller, secret)
+                    }
                 })
             })
             .collect();
@@ -103,45 +107,48 @@ fn every_answer_is_recorded_when_killed(home: &Home, bug: Option<&str>) -> Resul
     Ok(answered.len())
 }
 
-/// Every number of the audit, and who took it.
+/// Every number in the audit, with the caller that it names.
 fn recorded(port: u16) -> BTreeMap<String, String> {
     let mut recorded = BTreeMap::new();
     for entry in entries(port, "") {
         let prefix = if entry["series"] == "n" { "N-" } else { "" };
         for position in entry["from"].as_u64().unwrap()..entry["to"].as_u64().unwrap() {
-            let who = entry["who"].as_str().unwrap().to_owned();
-            assert_eq!(recorded.insert(format!("{prefix}{position}"), who), None, "{prefix}{position} twice");
+            let caller = entry["who"].as_str().unwrap().to_owned();
+            assert_eq!(
+                recorded.insert(format!("{prefix}{position}"), caller),
+                None,
+                "{prefix}{position} twice"
+            );
         }
     }
     recorded
 }
 
 fn check(answered: &Answered, recorded: &BTreeMap<String, String>) -> Result<(), String> {
-    for (who, number) in answered {
+    for (caller, number) in answered {
         match recorded.get(number) {
-            Some(found) if found == who => {}
-            Some(found) => return Err(format!("{who} was answered {number}, and {found} is recorded")),
-            None => return Err(format!("{who} was answered {number}, which is not recorded")),
+            Some(found) if found == caller => {}
+            Some(found) => return Err(format!("{caller} received {number}, but the audit names {found}")),
+            None => return Err(format!("{caller} received {number}, which is not recorded")),
         }
     }
     Ok(())
 }
 
 #[test]
-fn every_answer_of_the_embedded_store_is_recorded_when_killed() {
-    let answered = every_answer_is_recorded_when_killed(&Home::folder(), None).unwrap();
+fn the_audit_of_an_embedded_store_has_every_answer_after_kills() {
+    let answered = check_answers_after_kills(&Home::folder(), None).unwrap();
     assert!(answered as u64 >= KILLS * BETWEEN_KILLS, "{answered} answers");
 }
 
 #[test]
-fn every_answer_on_postgres_is_recorded_when_killed() {
-    let answered = every_answer_is_recorded_when_killed(&Home::postgres(), None).unwrap();
+fn the_audit_on_postgres_has_every_answer_after_kills() {
+    let answered = check_answers_after_kills(&Home::postgres(), None).unwrap();
     assert!(answered as u64 >= KILLS * BETWEEN_KILLS, "{answered} answers");
 }
 
 #[test]
 fn a_server_that_answers_before_it_records_is_caught() {
-    let caught =
-        every_answer_is_recorded_when_killed(&Home::folder(), Some("answer-before-record")).unwrap_err();
+    let caught = check_answers_after_kills(&Home::folder(), Some("answer-before-record")).unwrap_err();
     assert!(caught.contains("which is not recorded"), "{caught}");
 }

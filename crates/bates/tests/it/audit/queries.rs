@@ -1,4 +1,4 @@
-//! The audit is asked, over HTTP and by the command, and what is asked wrongly is refused.
+//! Queries of the audit over HTTP and with `bates audit`, and the refusal of bad ones.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::super::documents::Home;
 use super::super::running::Server;
-use super::{TOKENS, ask_as, ask_with, entries, told};
+use super::{TOKENS, ask_as, ask_with, entries, summaries};
 
 const SERIES: &str = "  d: { pattern: \"{p}-{seq}\", audit: true }
   s: { pattern: \"{seq:base62:6}\", order: shuffled, audit: true }
@@ -14,12 +14,12 @@ const SERIES: &str = "  d: { pattern: \"{p}-{seq}\", audit: true }
   e: { pattern: \"{p}-{seq}\" }
 ";
 
-fn filled(home: &Home) -> (Server, Vec<String>) {
+fn start_with_entries(home: &Home) -> (Server, Vec<String>) {
     let server = home.start_with(SERIES, &TOKENS);
     let take = |secret: &str, path: &str| {
-        let (status, given) = ask_as(server.http, secret, &format!("POST /v1/series/{path}"), "");
-        assert_eq!(status, 200, "{given}");
-        let ids = given["ids"].as_array().unwrap().iter();
+        let (status, answer) = ask_as(server.http, secret, &format!("POST /v1/series/{path}"), "");
+        assert_eq!(status, 200, "{answer}");
+        let ids = answer["ids"].as_array().unwrap().iter();
         ids.map(|id| id.as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     take("one", "d/next?p=A&count=10");
@@ -33,34 +33,34 @@ fn filled(home: &Home) -> (Server, Vec<String>) {
 }
 
 #[test]
-fn entries_are_found_by_number_scope_who_and_time_in_pages() {
+fn entries_are_found_by_number_scope_caller_and_time_in_pages() {
     for home in [Home::folder(), Home::postgres()] {
-        let (server, shuffled) = filled(&home);
-        let found = |query: &str| told(&entries(server.http, query));
+        let (server, shuffled) = start_with_entries(&home);
+        let found = |query: &str| summaries(&entries(server.http, query));
         assert_eq!(found("&series=d&id=A-11"), ["clinic http A-11..A-12 2"]);
         assert_eq!(found("&series=d&id=A-10"), ["registry http A-1..A-10 10"]);
-        assert_eq!(found("&series=d&id=A-13"), [""; 0], "not taken");
+        assert_eq!(found("&series=d&id=A-13"), [""; 0], "no caller took it");
         assert_eq!(found("&series=d&p=B"), ["clinic http B-1..B-5 5"]);
         assert_eq!(found("&series=d&who=clinic"), ["clinic http B-1..B-5 5", "clinic http A-11..A-12 2"]);
         assert_eq!(
             found("&series=y&period=2026"),
             ["registry http Y20260301-1..Y20260301-1 1", "registry http Y20260401-2..Y20260401-2 1"],
-            "as it was given, whatever the day"
+            "each number shows the date that it was issued with"
         );
         for (at, number) in shuffled.iter().enumerate() {
-            let who = if at < 3 { "registry" } else { "clinic" };
+            let caller = if at < 3 { "registry" } else { "clinic" };
             let of_number = found(&format!("&id={number}"));
-            assert!(of_number.len() == 1 && of_number[0].starts_with(who), "{number}: {of_number:?}");
+            assert!(of_number.len() == 1 && of_number[0].starts_with(caller), "{number}: {of_number:?}");
         }
         assert_eq!(found("&since=2100-01-01"), [""; 0]);
         let all = entries(server.http, "");
         let until = all[1]["at"].as_str().unwrap();
-        assert_eq!(told(&entries(server.http, &format!("&until={until}"))), told(&all)[..1]);
+        assert_eq!(summaries(&entries(server.http, &format!("&until={until}"))), summaries(&all)[..1]);
         let (_, page) = ask_as(server.http, "shared", "GET /v1/audit?limit=2", "");
         assert_eq!(page["entries"], json!(all[..2]));
         assert!(page["after"].is_string());
-        let heads = "Accept: text/csv\r\n";
-        let (_, csv) = ask_with(server.http, "shared", heads, "GET /v1/audit?series=d&p=B", "");
+        let headers = "Accept: text/csv\r\n";
+        let (_, csv) = ask_with(server.http, "shared", headers, "GET /v1/audit?series=d&p=B", "");
         let at = all[1]["at"].as_str().unwrap();
         let expected = format!(
             "series,scope,from,to,first,last,count,who,how,at\nd,\"p=B\",1,6,\"B-1\",\"B-5\",5,\"clinic\",http,{at}\n"
@@ -70,10 +70,10 @@ fn entries_are_found_by_number_scope_who_and_time_in_pages() {
 }
 
 #[test]
-fn what_is_asked_wrongly_is_refused_with_the_field() {
+fn a_bad_query_is_refused_and_the_error_names_the_field() {
     let home = Home::folder();
-    let (server, _) = filled(&home);
-    for (query, code, said) in [
+    let (server, _) = start_with_entries(&home);
+    for (query, code, message) in [
         ("limit=0", "bad_count", "limit is 1 to 10000"),
         ("limit=10001", "bad_count", "limit is 1 to 10000"),
         ("since=yesterday", "bad_arguments", "since: \"yesterday\" is no time"),
@@ -92,7 +92,7 @@ fn what_is_asked_wrongly_is_refused_with_the_field() {
     ] {
         let (status, problem) = ask_as(server.http, "shared", &format!("GET /v1/audit?{query}"), "");
         assert_eq!((status, &problem["code"]), (422, &json!(code)), "{query}: {problem}");
-        assert!(problem["detail"].as_str().unwrap().contains(said), "{query}: {problem}");
+        assert!(problem["detail"].as_str().unwrap().contains(message), "{query}: {problem}");
     }
     let (status, _) = ask_as(server.http, "shared", "GET /v1/audit?series=nobody&id=A-1", "");
     assert_eq!(status, 404);
@@ -101,7 +101,7 @@ fn what_is_asked_wrongly_is_refused_with_the_field() {
 #[test]
 fn the_command_shows_a_table_json_or_csv() {
     let home = Home::folder();
-    let (server, _) = filled(&home);
+    let (server, _) = start_with_entries(&home);
     let bates = |arguments: &[&str]| {
         let output = Command::new(env!("CARGO_BIN_EXE_bates"))
             .args(["audit", "--url", &format!("http://127.0.0.1:{}", server.http)])
@@ -125,10 +125,10 @@ fn the_command_shows_a_table_json_or_csv() {
 }
 
 #[test]
-fn an_audit_is_switched_on_over_the_api_and_what_cannot_be_is_refused() {
+fn the_api_switches_an_audit_on_and_off_and_refuses_bad_settings() {
     for home in [Home::folder(), Home::postgres()] {
         let server = home.start_with(SERIES, &TOKENS);
-        let ask = |what: &str, body: &str| ask_as(server.http, "one", what, body);
+        let ask = |request: &str, body: &str| ask_as(server.http, "one", request, body);
         assert_eq!(ask("PUT /v1/series/t", r#"{"pattern":"T{seq}"}"#).0, 201);
         assert_eq!(ask("POST /v1/series/t/next", "").0, 200);
         let (status, amended) = ask("PATCH /v1/series/t", r#"{"audit":{"retention_hours":24}}"#);
@@ -137,7 +137,7 @@ fn an_audit_is_switched_on_over_the_api_and_what_cannot_be_is_refused() {
         let (status, amended) = ask("PATCH /v1/series/t", r#"{"audit":null}"#);
         assert_eq!((status, amended.get("audit")), (200, None), "{amended}");
         assert_eq!(ask("POST /v1/series/t/next", "").0, 200);
-        assert_eq!(told(&entries(server.http, "&series=t")), ["registry http T2..T2 1"]);
+        assert_eq!(summaries(&entries(server.http, "&series=t")), ["registry http T2..T2 1"]);
         for wrong in [r#"{"audit":1}"#, r#"{"audit":{"hours":1}}"#, r#"{"audit":{"retention_hours":0}}"#] {
             let (status, problem) = ask("PATCH /v1/series/t", wrong);
             assert_eq!(status, 422, "{wrong}: {problem}");

@@ -1,4 +1,4 @@
-//! A store that cannot be written: nothing of an audited series is answered, not even what is in memory.
+//! While the store cannot be written, an audited series issues nothing, not even numbers in memory.
 
 use super::super::documents::Home;
 use super::super::running::{Client, Server};
@@ -7,11 +7,11 @@ use super::entries;
 const NUMBERS_MAX: u64 = 1_000;
 
 #[test]
-fn after_a_failed_sync_an_audited_series_answers_nothing_and_all_it_answered_is_recorded() {
+fn after_a_failed_sync_an_audited_series_issues_nothing_and_its_earlier_answers_are_recorded() {
     let data = tempfile::tempdir().unwrap();
     let audited = [("BATES_SERIES__COUNTER__AUDIT", "true")];
     Server::start(data.path()).stop();
-    // The first syncs are those of the folder, when the store is opened.
+    // The first syncs happen while the store opens.
     let inject = "fsync,fdatasync:error=EIO:when=12+";
     let doomed = Server::start_doomed(data.path(), inject, &audited).unwrap();
     let mut client = Client::connect(doomed.port).unwrap();
@@ -24,10 +24,7 @@ fn after_a_failed_sync_an_audited_series_answers_nothing_and_all_it_answered_is_
         }
         assert!(answered < NUMBERS_MAX, "each number needs a sync");
     };
-    assert!(
-        answered > 0 && answered < 20,
-        "the others of the lease are in memory, and not given: {answered}"
-    );
+    assert!(answered > 0 && answered < 20, "the rest of the range stays in memory: {answered}");
     assert!(refusal.starts_with("-ERR store_poisoned: "), "{refusal}");
     for _ in 0..10 {
         let answer = client.incr_raw("counter:a").unwrap();
@@ -41,7 +38,7 @@ fn after_a_failed_sync_an_audited_series_answers_nothing_and_all_it_answered_is_
 }
 
 #[test]
-fn while_postgres_is_away_an_audited_series_answers_nothing_and_others_go_on() {
+fn while_postgres_is_down_an_audited_series_issues_nothing_and_others_continue() {
     let mut home = Home::postgres();
     let series = "  c: { pattern: \"{seq}\", key: c, audit: true }\n  p: { pattern: \"{seq}\", key: p }\n";
     let server = home.start_with(series, &[("BATES_STORE_TIMEOUT_MS", "3000")]);
@@ -53,14 +50,14 @@ fn while_postgres_is_away_an_audited_series_answers_nothing_and_others_go_on() {
         refusal.starts_with("-ERR store_unavailable: ") && refusal.contains("could not be recorded"),
         "{refusal}"
     );
-    assert_eq!(client.incr("p"), Some(2), "what is not audited is in memory");
+    assert_eq!(client.incr("p"), Some(2), "a series without an audit is served from memory");
     home.postgres.as_mut().unwrap().restart().unwrap();
     let number = loop {
         if let Some(number) = client.incr("c") {
             break number;
         }
     };
-    assert!(number > 2, "{number}: what was not recorded is burned");
+    assert!(number > 2, "{number}: the unrecorded number is burned");
     let found = entries(server.http, "&series=c");
     let recorded: Vec<u64> = found.iter().map(|entry| entry["from"].as_u64().unwrap()).collect();
     assert_eq!((recorded.first(), recorded.last()), (Some(&1), Some(&number)));

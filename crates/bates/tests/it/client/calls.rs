@@ -1,4 +1,4 @@
-//! Every call, against a server that has what is asked for.
+//! Every call of the client, against a server that can answer it.
 
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
@@ -29,7 +29,7 @@ async fn numbers_come_one_by_one_and_many_at_a_time_from_their_scope() {
 }
 
 #[tokio::test]
-async fn more_than_one_answer_holds_are_taken_in_several_calls() {
+async fn taking_more_numbers_than_fit_in_one_answer_makes_several_requests() {
     let stage = Stage::new();
     let tickets = stage.client().series("ticket");
     let taken = tickets.take(200_001).await.unwrap();
@@ -38,7 +38,7 @@ async fn more_than_one_answer_holds_are_taken_in_several_calls() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_scope_is_fewer_numbers_and_then_an_error_of_its_own() {
+async fn the_end_of_a_scope_gives_fewer_numbers_and_then_an_exhausted_error() {
     let stage = Stage::new();
     let digits = stage.client().series("digit");
     assert_eq!(digits.take(100_000).await.unwrap().len(), 9);
@@ -59,18 +59,22 @@ async fn documents_are_numbered_delivered_and_looked_up() {
     assert_eq!(
         plans.assign(&plan).await.unwrap().event,
         assigned.event,
-        "the same document, the same number"
+        "the same document keeps its number"
     );
     let other = Document::new(&json!({"title": "Plan"})).unwrap();
-    assert_eq!(plans.assign(&other).await.unwrap().id, "PROJ-9012-1002", "the same text, another document");
-    let known = loop {
-        let known = client.document(&assigned.id).await.unwrap();
-        if known.state == "delivered" {
-            break known;
+    assert_eq!(
+        plans.assign(&other).await.unwrap().id,
+        "PROJ-9012-1002",
+        "another document with the same text"
+    );
+    let status = loop {
+        let status = client.document(&assigned.id).await.unwrap();
+        if status.state == "delivered" {
+            break status;
         }
     };
-    assert_eq!((&known.event, known.position, &*known.series), (&assigned.event, 1001, "document"));
-    assert_eq!(known.scope, SCOPE.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
+    assert_eq!((&status.event, status.position, &*status.series), (&assigned.event, 1001, "document"));
+    assert_eq!(status.scope, SCOPE.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
     assert_eq!(plans.document(&assigned.event).await.unwrap().id, assigned.id);
     while client.outbox_counts().await.unwrap()["document"].get("delivered") != Some(&2) {}
     let refused = client.abandon(&assigned.id).await.unwrap_err();
@@ -80,9 +84,9 @@ async fn documents_are_numbered_delivered_and_looked_up() {
     assert_eq!(page.len(), 2);
 }
 
-/// A key with quotes and spaces is the same key in the head of a request and in a line.
+/// A key with quotes and spaces is the same key in a request header and in a line of a stream.
 #[tokio::test]
-async fn a_key_means_the_same_in_one_request_and_among_many() {
+async fn a_key_means_the_same_in_a_single_request_and_in_a_stream() {
     let stage = Stage::new();
     let bills = stage.client().series("bill");
     let of = |key: &str, title: &str| Document::new(&json!({"title": title})).unwrap().with_key(key).unwrap();
@@ -99,11 +103,11 @@ async fn a_key_means_the_same_in_one_request_and_among_many() {
 }
 
 #[tokio::test]
-async fn many_documents_are_answered_in_order_and_one_by_one() {
+async fn each_of_many_documents_gets_its_own_answer_in_order() {
     let stage = Stage::new();
     let bills = stage.client().series("bill");
     let mut documents: Vec<Document> = (0..2_500).map(|at| Document::new(&at).unwrap()).collect();
-    // More than a document may have; the others are numbered all the same.
+    // Larger than a document may be; the others still get numbers.
     documents[1_200] = Document::new(&"x".repeat(2 * 1024 * 1024)).unwrap();
     documents[1_300] = Document::new(&()).unwrap();
     let answers = bills.assign_all(&documents).await.unwrap();
@@ -120,21 +124,26 @@ async fn many_documents_are_answered_in_order_and_one_by_one() {
 }
 
 #[tokio::test]
-async fn reservations_are_confirmed_or_voided_and_twice_is_once() {
+async fn reservations_are_confirmed_or_voided_and_a_repeat_changes_nothing() {
     let stage = Stage::new();
     let (client, bills) = (stage.client(), stage.client().series("bill"));
-    let lasts = Duration::from_mins(15);
-    let (kept, given_up) = (bills.reserve(lasts).await.unwrap(), bills.reserve(lasts).await.unwrap());
-    assert_eq!((&*kept.id, &*kept.state, &*given_up.id), ("B-1", "reserved", "B-2"));
-    assert!(kept.deadline.is_some());
+    let duration = Duration::from_mins(15);
+    let (confirmed, voided) =
+        (bills.reserve(duration).await.unwrap(), bills.reserve(duration).await.unwrap());
+    assert_eq!((&*confirmed.id, &*confirmed.state, &*voided.id), ("B-1", "reserved", "B-2"));
+    assert!(confirmed.deadline.is_some());
     for _ in 0..2 {
-        assert_eq!(client.confirm(&kept.token).await.unwrap().state, "confirmed");
-        assert_eq!(client.void(&given_up.token).await.unwrap().state, "voided");
+        assert_eq!(client.confirm(&confirmed.token).await.unwrap().state, "confirmed");
+        assert_eq!(client.void(&voided.token).await.unwrap().state, "voided");
     }
-    assert_eq!(client.void(&kept.token).await.unwrap_err().code(), Some("wrong_state"));
-    assert_eq!(client.confirm(&kept.id).await.unwrap_err().code(), Some("unknown_document"), "no token");
-    let once = bills.reserve_once("r 1", lasts).await.unwrap();
-    assert_eq!(bills.reserve_once("r 1", lasts).await.unwrap().token, once.token);
+    assert_eq!(client.void(&confirmed.token).await.unwrap_err().code(), Some("wrong_state"));
+    assert_eq!(
+        client.confirm(&confirmed.id).await.unwrap_err().code(),
+        Some("unknown_document"),
+        "a number is not a token"
+    );
+    let once = bills.reserve_once("r 1", duration).await.unwrap();
+    assert_eq!(bills.reserve_once("r 1", duration).await.unwrap().token, once.token);
     let reconciled = bills.reconcile().await.unwrap();
     assert_eq!((reconciled.gaps, reconciled.missing), (1, 1));
     let gaps = bills.gaps().collect(10).await.unwrap();
@@ -142,12 +151,12 @@ async fn reservations_are_confirmed_or_voided_and_twice_is_once() {
 }
 
 #[tokio::test]
-async fn gaps_come_page_by_page_and_no_more_than_wanted() {
+async fn gaps_come_in_pages_and_collect_respects_its_limit() {
     let stage = Stage::new();
     let (client, plans) = (stage.client(), stage.client().series("document").scope(SCOPE));
     for at in 0..10 {
         let reserved = plans.reserve(Duration::from_mins(1)).await.unwrap();
-        // Every second one, so that no two gaps are one.
+        // Void every second number, so that no two gaps are adjacent.
         match at % 2 {
             0 => client.void(&reserved.token).await.unwrap(),
             _ => client.confirm(&reserved.token).await.unwrap(),
@@ -168,7 +177,7 @@ async fn gaps_come_page_by_page_and_no_more_than_wanted() {
 }
 
 #[tokio::test]
-async fn identifiers_are_judged_and_traced() {
+async fn validate_judges_a_number_and_find_traces_it() {
     let stage = Stage::new();
     let (client, farmers) = (stage.client(), stage.client().series("farmer"));
     let farmer = farmers.next().await.unwrap();

@@ -1,4 +1,4 @@
-//! Servers killed in the middle of a call, and started again on what they left.
+//! Servers killed in the middle of a call, and restarted on the same store.
 
 use std::sync::mpsc::channel;
 
@@ -6,14 +6,14 @@ use bates_client::Document;
 use serde_json::json;
 
 use super::Stage;
-use super::proxy::{Act, Proxy};
+use super::proxy::{Action, Proxy};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_document_has_one_number_though_its_server_was_killed_before_it_could_tell() {
+async fn a_document_keeps_its_number_when_the_server_is_killed_before_the_client_hears_it() {
     let stage = Stage::new();
-    let (told, held) = channel();
-    let (go_on, waits) = channel();
-    let proxy = Proxy::start(stage.server.http, [Act::Hold(told, waits)]);
+    let (answered, was_answered) = channel();
+    let (go_on, may_go_on) = channel();
+    let proxy = Proxy::start(stage.server.http, [Action::Hold(answered, may_go_on)]);
     let bills = proxy.client().series("bill");
     let document = Document::new(&json!({"title": "Bill"})).unwrap();
     let assigning = tokio::spawn({
@@ -21,15 +21,15 @@ async fn a_document_has_one_number_though_its_server_was_killed_before_it_could_
         async move { bills.assign(&document).await.unwrap() }
     });
     let stage = tokio::task::spawn_blocking(move || {
-        held.recv().unwrap();
+        was_answered.recv().unwrap();
         stage.killed_and_started_again()
     });
     let stage = stage.await.unwrap();
-    proxy.turn_to(stage.server.http);
+    proxy.set_target(stage.server.http);
     go_on.send(()).unwrap();
     assert_eq!(assigning.await.unwrap().id, "B-1");
     assert_eq!(proxy.seen(), ["POST /v1/series/bill/documents"; 2]);
-    assert_eq!(bills.assign(&document).await.unwrap().id, "B-1", "and ever after");
+    assert_eq!(bills.assign(&document).await.unwrap().id, "B-1", "also in later calls");
     assert_eq!(bills.assign(&Document::new(&1).unwrap()).await.unwrap().id, "B-2");
     assert_eq!(bills.reconcile().await.unwrap().gaps, 0);
     while stage.home.delivered() != ["B-1", "B-2"] {}

@@ -1,4 +1,4 @@
-//! Secrets, and what is refused: by the client before anything is sent, or by the server with its code.
+//! Secrets and refusals: by the client before it sends anything, or by the server with an error code.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use bates_client::{Document, Error};
 use super::{Stage, builder};
 
 #[tokio::test]
-async fn only_those_who_know_a_secret_are_let_in() {
+async fn only_clients_with_a_valid_secret_get_numbers() {
     let tokens = [("BATES_SECRET", "open sesame"), ("BATES_TOKENS__CLINIC__SECRET", "open clinic")];
     let stage = Stage::with(&tokens);
     let client = |secret: &str| builder(stage.server.http).secret(secret).build().unwrap();
@@ -23,12 +23,12 @@ async fn only_those_who_know_a_secret_are_let_in() {
     assert_eq!(
         client("open sesame").series("ticket").next().await.unwrap(),
         "T-3",
-        "who is refused takes nothing"
+        "a refused request takes no number"
     );
 }
 
 #[tokio::test]
-async fn what_the_server_refuses_is_told_with_its_code() {
+async fn an_error_of_the_server_keeps_its_code() {
     let stage = Stage::new();
     let (client, plans) = (stage.client(), stage.client().series("document"));
     let document = Document::new(&1).unwrap();
@@ -50,8 +50,8 @@ async fn what_the_server_refuses_is_told_with_its_code() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_asked_is_refused_before_anything_is_sent() {
-    // Nobody is there: what is sent fails otherwise.
+async fn a_bad_argument_is_refused_before_anything_is_sent() {
+    // No server listens on this port, so a request that is sent fails with another error.
     let client = builder(1).attempts(1).build().unwrap();
     let bills = client.series("bill");
     let document = || Document::new(&1).unwrap();

@@ -1,4 +1,4 @@
-//! TLS: a server is believed if an authority that is trusted says who it is.
+//! TLS: the client trusts a server only if a trusted authority signed its certificate.
 
 use std::fs;
 use std::path::Path;
@@ -26,7 +26,7 @@ fn tls(folder: &Path) -> ServerConfig {
 }
 
 #[tokio::test]
-async fn a_server_is_believed_by_who_trusts_its_authority_and_by_nobody_else() {
+async fn only_a_client_that_trusts_the_authority_talks_to_the_server() {
     let (ours, theirs) = (certificates(), certificates());
     let stage = Stage::with(&[("BATES_SECRET", "open sesame")]);
     let proxy = Proxy::start_tls(stage.server.http, tls(ours.path()));
@@ -46,7 +46,11 @@ async fn a_server_is_believed_by_who_trusts_its_authority_and_by_nobody_else() {
         assert!(matches!(error, Error::Untrusted { .. }) && !error.is_retryable(), "{error:?}");
         assert!(error.to_string().contains(why), "{error}");
     }
-    assert_eq!(proxy.seen().len(), 2, "who does not trust says nothing, and shows no secret");
+    assert_eq!(
+        proxy.seen().len(),
+        2,
+        "a client that does not trust the server sends nothing, not even its secret"
+    );
     let plain = Client::builder(format!("http://localhost:{}", proxy.port));
     let plain = plain.attempts(1).answer_timeout(Duration::from_mins(1)).build().unwrap();
     assert!(plain.series("ticket").next().await.is_err());

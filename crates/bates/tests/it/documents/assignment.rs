@@ -1,4 +1,4 @@
-//! What a caller gets: numbers, lines, reservations, and errors that change nothing.
+//! What a caller receives: numbers, streams of answers, reservations, and errors that change nothing.
 
 use serde_json::json;
 
@@ -21,14 +21,14 @@ fn document(project: &str, title: &str) -> String {
 }
 
 #[test]
-fn a_document_is_numbered_once_and_what_became_of_it_can_be_asked() {
+fn a_document_is_numbered_once_and_its_state_can_be_read() {
     for home in [Home::folder(), Home::postgres()] {
         let server = home.start(&series(&home));
         let keyed = |key, body: &str| send(server.http, PATH, "application/json", Some(key), body);
         let (status, first) = keyed("k", &document("P", "Plan"));
         assert_eq!(status, 202, "{first}");
-        let written_otherwise = r#"{"document": {"title" : "Plan"}, "scope":{"project":"P"}}"#;
-        for body in [document("P", "Plan"), written_otherwise.to_owned()] {
+        let other_spelling = r#"{"document": {"title" : "Plan"}, "scope":{"project":"P"}}"#;
+        for body in [document("P", "Plan"), other_spelling.to_owned()] {
             let (status, again) = keyed("k", &body);
             let numbers = [&first, &again].map(|text| text.split("\",").next().map(str::to_owned));
             assert_eq!((status, &numbers[0]), (200, &numbers[1]), "{again}");
@@ -37,11 +37,11 @@ fn a_document_is_numbered_once_and_what_became_of_it_can_be_asked() {
             let (status, refused) = keyed("k", &other);
             assert!(status == 422 && refused.contains("key_reused"), "{refused}");
         }
-        assert_eq!(server.redis_cli(&["LPOP", "d:P"]), "P-2", "nothing was taken by what was refused");
+        assert_eq!(server.redis_cli(&["LPOP", "d:P"]), "P-2", "a refused request takes no number");
         assert_eq!(
             post(server.http, PATH, &document("P", "Next")).1["id"],
             "P-3",
-            "in order with the others"
+            "one order for documents and other numbers"
         );
         assert_eq!(server.redis_cli(&["LPOP", "d:P"]), "P-4");
         for number in ["P-1", "P-3"] {
@@ -54,7 +54,7 @@ fn a_document_is_numbered_once_and_what_became_of_it_can_be_asked() {
 }
 
 #[test]
-fn each_line_of_a_stream_has_its_own_answer_in_its_place() {
+fn each_line_of_a_stream_gets_its_own_answer_in_order() {
     for home in [Home::folder(), Home::postgres()] {
         let server = home.start(&series(&home));
         let long = format!("{{\"document\":\"{}\"}}", "x".repeat(2 * 1024 * 1024));
@@ -73,11 +73,11 @@ fn each_line_of_a_stream_has_its_own_answer_in_its_place() {
         let answers: Vec<serde_json::Value> =
             answers.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(status, 200);
-        let told: Vec<&str> = answers
+        let outcomes: Vec<&str> = answers
             .iter()
             .map(|answer| answer["id"].as_str().or(answer["error"]["code"].as_str()).unwrap())
             .collect();
-        assert_eq!(told, ["P-1", "bad_request", "P-2", "too_large", "bad_scope", "bad_body", "Q-1"]);
+        assert_eq!(outcomes, ["P-1", "bad_request", "P-2", "too_large", "bad_scope", "bad_body", "Q-1"]);
         let again = stream("import").1;
         assert!(
             again.contains("\"P-1\"") && again.contains("\"P-2\"") && !again.contains("\"P-3\""),
@@ -93,27 +93,31 @@ fn each_line_of_a_stream_has_its_own_answer_in_its_place() {
 }
 
 #[test]
-fn what_is_not_confirmed_in_time_is_a_gap_with_that_reason_and_never_given_again() {
+fn a_reservation_not_confirmed_in_time_is_a_voided_gap_and_its_number_is_never_reissued() {
     for home in [Home::folder(), Home::postgres()] {
         let server = home.start(&series(&home));
         let reserve = |body: &str| post(server.http, "/v1/series/invoice/reservations", body).1;
-        let kept = reserve(r#"{"date":"2025-12-31","seconds":600}"#);
+        let confirmed = reserve(r#"{"date":"2025-12-31","seconds":600}"#);
         let late = reserve(r#"{"date":"2025-12-31","seconds":1}"#);
-        let void = reserve(r#"{"date":"2025-12-31"}"#);
-        let of = |reservation: &serde_json::Value| reservation["id"].as_str().unwrap().to_owned();
-        assert_eq!([of(&kept), of(&late), of(&void)], ["2025-1", "2025-2", "2025-3"]);
+        let voided = reserve(r#"{"date":"2025-12-31"}"#);
+        let number = |reservation: &serde_json::Value| reservation["id"].as_str().unwrap().to_owned();
+        assert_eq!([number(&confirmed), number(&late), number(&voided)], ["2025-1", "2025-2", "2025-3"]);
         let decide = |reservation: &serde_json::Value, decision: &str| {
             let token = reservation["token"].as_str().unwrap();
             post(server.http, &format!("/v1/reservations/{token}/{decision}"), "")
         };
-        assert_eq!(decide(&kept, "confirm").1["state"], "confirmed");
-        assert_eq!(decide(&void, "void").1["state"], "voided");
-        assert_eq!(decide(&void, "confirm").1["code"], "wrong_state");
+        assert_eq!(decide(&confirmed, "confirm").1["state"], "confirmed");
+        assert_eq!(decide(&voided, "void").1["state"], "voided");
+        assert_eq!(decide(&voided, "confirm").1["code"], "wrong_state");
         assert_eq!(decide(&serde_json::json!({"token": "2025-1"}), "void").1["code"], "unknown_document");
         while ask(server.http, "GET", "/v1/documents/2025-2", "").1["state"] != "voided" {}
         assert_eq!(decide(&late, "confirm").0, 409);
-        assert_eq!(of(&reserve(r#"{"date":"2025-12-31"}"#)), "2025-4", "never given again");
-        assert!(of(&reserve("")).ends_with("-1"), "today's period is another one");
+        assert_eq!(
+            number(&reserve(r#"{"date":"2025-12-31"}"#)),
+            "2025-4",
+            "a voided number is never reissued"
+        );
+        assert!(number(&reserve("")).ends_with("-1"), "the current period counts from 1");
         let reconciled = post(server.http, "/v1/reconcile?series=invoice", "").1;
         assert_eq!((&reconciled["gaps"], &reconciled["missing"]), (&json!(1), &json!(2)), "{reconciled}");
         let gaps = ask(server.http, "GET", "/v1/gaps?series=invoice&period=2025", "").1;
@@ -157,11 +161,11 @@ fn bad_input_about_documents_gets_a_clear_error_and_changes_nothing() {
     );
     assert_eq!(ask(server.http, "GET", "/v1/outbox?state=lost", "").1["code"], "bad_arguments");
     assert_eq!(ask(server.http, "GET", "/v1/outbox", "").1["documents"], json!([]));
-    assert_eq!(post(server.http, PATH, &document("P", "first")).1["id"], "P-1", "nothing was taken");
+    assert_eq!(post(server.http, PATH, &document("P", "first")).1["id"], "P-1", "the errors took no number");
 }
 
 #[test]
-fn the_users_own_documents_close_gaps_and_open_them() {
+fn documents_in_the_users_own_table_open_and_close_gaps() {
     let home = Home::postgres();
     home.query(
         "CREATE TABLE letters (number text); INSERT INTO letters VALUES (NULL), ('nonsense'), ('Q-1')",
@@ -178,27 +182,27 @@ fn the_users_own_documents_close_gaps_and_open_them() {
     assert_eq!((&reconciled["missing"], &reconciled["strangers"]), (&json!(2), &json!(1)), "{reconciled}");
     let gaps = ask(server.http, "GET", "/v1/gaps?series=letter&project=P", "").1;
     let gap = &gaps["gaps"][0];
-    let told = (&gap["first"], &gap["last"], &gap["reason"]);
-    assert_eq!(told, (&json!(3), &json!(4), &json!("untracked_loss")));
+    let gap = (&gap["first"], &gap["last"], &gap["reason"]);
+    assert_eq!(gap, (&json!(3), &json!(4), &json!("untracked_loss")));
     home.query("INSERT INTO letters VALUES ('P-4'), ('P-3')");
-    assert_eq!(post(server.http, "/v1/reconcile", "").1["gaps"], 0, "late documents close it");
+    assert_eq!(post(server.http, "/v1/reconcile", "").1["gaps"], 0, "late documents close the gap");
     home.query("DROP TABLE letters");
-    let voided =
+    let token =
         post(server.http, "/v1/series/other/reservations", "").1["token"].as_str().unwrap().to_owned();
-    post(server.http, &format!("/v1/reservations/{voided}/void"), "");
+    post(server.http, &format!("/v1/reservations/{token}/void"), "");
     let failed = post(server.http, "/v1/reconcile", "").1;
     assert!(failed["detail"].as_str().unwrap().starts_with("the documents of series \"letter\""), "{failed}");
     let others = ask(server.http, "GET", "/v1/gaps?series=other", "").1;
-    assert_eq!(others["gaps"][0]["reason"], "voided", "other series are looked at all the same");
+    assert_eq!(others["gaps"][0]["reason"], "voided", "other series are still reconciled");
 }
 
 #[test]
-fn the_answer_to_a_stream_that_breaks_off_does_not_look_complete() {
+fn the_answer_to_a_broken_stream_does_not_look_complete() {
     let home = Home::folder();
     let server = home.start(&series(&home));
     let lines: Vec<String> = (0..20).map(|at| document("P", &at.to_string())).collect();
     let body = lines.join("\n") + "\n";
-    // A chunk that lacks its end: the client went away.
+    // The final chunk is invalid, as if the client had gone away.
     let request = format!(
         "POST {PATH} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/x-ndjson\r\n\
          Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\nzz\r\n",
@@ -207,5 +211,5 @@ fn the_answer_to_a_stream_that_breaks_off_does_not_look_complete() {
     let (status, _, answer) = exchange(server.http, request.as_bytes());
     let text = String::from_utf8_lossy(&answer);
     assert!(status == 200, "{text}");
-    assert!(!text.ends_with("0\r\n\r\n"), "the last chunk says that it is all: {text}");
+    assert!(!text.ends_with("0\r\n\r\n"), "the answer ends with a final chunk: {text}");
 }

@@ -1,4 +1,5 @@
-//! Fault 18: a sink that is down, slow or poisoned. Every document is delivered or dead, and others are unaffected.
+//! Fault 18: a sink that is down or slow, or refuses a document. Every document ends delivered or dead, and other
+//! sinks are unaffected.
 
 use serde_json::json;
 
@@ -19,13 +20,13 @@ fn series(one: &Receiver, other: &Receiver) -> String {
 }
 
 fn number(port: u16, series: &str, title: &str) -> String {
-    let (status, given) = post(
+    let (status, answer) = post(
         port,
         &format!("/v1/series/{series}/documents"),
         &json!({"document": {"title": title}}).to_string(),
     );
-    assert_eq!(status, 202, "{given}");
-    given["id"].as_str().unwrap().to_owned()
+    assert_eq!(status, 202, "{answer}");
+    answer["id"].as_str().unwrap().to_owned()
 }
 
 fn state(port: u16, number: &str) -> String {
@@ -33,9 +34,9 @@ fn state(port: u16, number: &str) -> String {
 }
 
 #[test]
-fn one_bad_document_is_dead_after_its_tries_and_holds_up_nothing() {
+fn a_refused_document_is_dead_after_its_attempts_and_delays_no_other() {
     for home in [Home::folder(), Home::postgres()] {
-        let (one, other) = (Receiver::start(Behaviour::RefusesPoison), Receiver::start(Behaviour::Takes));
+        let (one, other) = (Receiver::start(Behaviour::RefusesPoison), Receiver::start(Behaviour::Accepts));
         let server = home.start_with(&series(&one, &other), &[("BATES_OUTBOX_TRIES", "2")]);
         let bad = number(server.http, "one", "poison");
         let good: Vec<String> = (0..20).map(|_| number(server.http, "one", "good")).collect();
@@ -57,40 +58,43 @@ fn one_bad_document_is_dead_after_its_tries_and_holds_up_nothing() {
             (&gaps["gaps"][0]["reason"], &gaps["gaps"][0]["first"]),
             (&json!("outbox_dlq"), &json!(1))
         );
-        one.behave(Behaviour::Takes);
+        one.behave(Behaviour::Accepts);
         assert_eq!(post(server.http, &format!("/v1/outbox/{bad}/retry"), "").0, 200);
         while state(server.http, &bad) != "delivered" {}
         post(server.http, "/v1/reconcile", "");
         assert_eq!(
             ask(server.http, "GET", "/v1/gaps?series=one", "").1["gaps"],
             json!([]),
-            "its gap is closed"
+            "delivery closes its gap"
         );
-        let given_up = number(server.http, "other", "poison");
-        while state(server.http, &given_up) != "delivered" {}
-        assert_eq!(post(server.http, &format!("/v1/outbox/{given_up}/abandon"), "").1["code"], "wrong_state");
+        let delivered = number(server.http, "other", "poison");
+        while state(server.http, &delivered) != "delivered" {}
+        assert_eq!(
+            post(server.http, &format!("/v1/outbox/{delivered}/abandon"), "").1["code"],
+            "wrong_state"
+        );
     }
 }
 
 #[test]
-fn a_sink_that_fails_or_hangs_is_left_alone_and_other_sinks_are_not() {
+fn a_sink_that_fails_or_hangs_gets_few_requests_and_other_sinks_are_not_delayed() {
     for (home, behaviour) in [(Home::folder(), Behaviour::Hangs), (Home::postgres(), Behaviour::Fails)] {
-        let (one, other) = (Receiver::start(behaviour), Receiver::start(Behaviour::Takes));
+        let (one, other) = (Receiver::start(behaviour), Receiver::start(Behaviour::Accepts));
         let server = home.start(&series(&one, &other));
         let stuck: Vec<String> = (0..100).map(|_| number(server.http, "one", "stuck")).collect();
         let free: Vec<String> = (0..100).map(|_| number(server.http, "other", "free")).collect();
         for number in &free {
             while state(server.http, number) != "delivered" {}
         }
-        let asked = one.asked();
-        assert!(asked <= 200, "it was asked {asked} times for 100 documents while it took none");
-        one.behave(Behaviour::Takes);
+        let requests = one.requests();
+        assert!(requests <= 200, "{requests} requests for 100 documents while it accepted none");
+        one.behave(Behaviour::Accepts);
         for number in &stuck {
             while state(server.http, number) != "delivered" {}
         }
-        let mut taken = one.taken();
-        taken.sort();
-        taken.dedup();
-        assert_eq!(taken.len(), 100, "each at least once");
+        let mut accepted = one.accepted();
+        accepted.sort();
+        accepted.dedup();
+        assert_eq!(accepted.len(), 100, "each document at least once");
     }
 }

@@ -1,4 +1,5 @@
-//! `bates import`: stopped, killed and run again, it numbers each document once.
+//! `bates import`: stopped, killed and run again, it numbers each document once. `bates adopt`: numbers of an earlier
+//! system are never issued.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
@@ -24,7 +25,7 @@ fn series(home: &Home) -> String {
 }
 
 #[test]
-fn an_import_that_is_killed_goes_on_and_gives_no_document_a_second_number() {
+fn a_killed_import_resumes_and_gives_no_document_a_second_number() {
     for home in [Home::folder(), Home::postgres()] {
         let server = home.start(&series(&home));
         let lines: Vec<String> =
@@ -38,13 +39,13 @@ fn an_import_that_is_killed_goes_on_and_gives_no_document_a_second_number() {
         killed.kill().unwrap();
         killed.wait().unwrap();
         // As if the last lines had not reached the disk.
-        let kept: Vec<String> = written().lines().take(500).map(str::to_owned).collect();
-        fs::write(home.path("letters.numbered.ndjson"), kept.join("\n") + "\n{\"id\":\"P0-").unwrap();
+        let on_disk: Vec<String> = written().lines().take(500).map(str::to_owned).collect();
+        fs::write(home.path("letters.numbered.ndjson"), on_disk.join("\n") + "\n{\"id\":\"P0-").unwrap();
         let output = import(&home, server.http, "letters.ndjson", &arguments).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success(), "{output:?}");
-        assert!(said.contains("6,000 documents numbered, 0 failed"), "{said}");
-        assert!(said.contains("6,000 delivered, 0 pending, 0 dead"), "one for each, and no more: {said}");
+        assert!(stdout.contains("6,000 documents numbered, 0 failed"), "{stdout}");
+        assert!(stdout.contains("6,000 delivered, 0 pending, 0 dead"), "one delivery each: {stdout}");
         let numbers: BTreeSet<String> = written()
             .lines()
             .enumerate()
@@ -62,7 +63,7 @@ fn an_import_that_is_killed_goes_on_and_gives_no_document_a_second_number() {
 }
 
 #[test]
-fn a_file_that_was_changed_is_not_gone_on_with() {
+fn an_import_of_a_changed_file_is_refused_and_appended_lines_are_imported() {
     let home = Home::folder();
     let server = home.start(&series(&home));
     fs::write(home.path("letters.ndjson"), "{\"n\":1}\n{\"n\":2}\n").unwrap();
@@ -71,20 +72,20 @@ fn a_file_that_was_changed_is_not_gone_on_with() {
     let numbered = fs::read(home.path("letters.numbered.ndjson")).unwrap();
     fs::write(home.path("letters.ndjson"), "{\"n\":0}\n{\"n\":1}\n{\"n\":2}\n").unwrap();
     let refused = run();
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(
-        !refused.status.success() && said.contains("document 1 is not the one that was numbered"),
-        "{said}"
+        !refused.status.success() && stderr.contains("document 1 is not the one that was numbered"),
+        "{stderr}"
     );
-    assert_eq!(fs::read(home.path("letters.numbered.ndjson")).unwrap(), numbered, "nothing was written over");
+    assert_eq!(fs::read(home.path("letters.numbered.ndjson")).unwrap(), numbered, "the output is unchanged");
     fs::write(home.path("letters.ndjson"), "{\"n\":1}\n{\"n\":2}\n{\"n\":3}\n").unwrap();
-    assert!(run().status.success(), "more may come behind what was there");
+    assert!(run().status.success(), "lines may be appended");
     let written = fs::read_to_string(home.path("letters.numbered.ndjson")).unwrap();
     assert!(written.lines().nth(2).is_some_and(|line| line.contains("P-3")), "{written}");
 }
 
 #[test]
-fn a_document_is_imported_to_the_last_digit() {
+fn an_import_keeps_every_digit_of_a_document() {
     let home = Home::folder();
     let server = home.start(&series(&home));
     let document = r#"{"z":1.10,"big":12345678901234567890123,"a":0.10000000000000000000000001}"#;
@@ -97,15 +98,18 @@ fn a_document_is_imported_to_the_last_digit() {
 }
 
 #[test]
-fn rows_are_documents_and_what_is_wrong_with_one_is_told_and_tried_again() {
+fn csv_rows_are_documents_and_a_bad_row_is_reported_with_its_line() {
     let home = Home::folder();
     let server = home.start(&series(&home));
-    fs::write(home.path("rows.csv"), "project,title\nP,\"a, b\"\n,nobody's\nQ,c\n").unwrap();
+    fs::write(home.path("rows.csv"), "project,title\nP,\"a, b\"\n,no project\nQ,c\n").unwrap();
     let output = import(&home, server.http, "rows.csv", &["--wait"]).output().unwrap();
-    let said =
+    let printed =
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("2 documents numbered, 1 failed") && said.contains("line 2: bad_scope"), "{said}");
+    assert_eq!(output.status.code(), Some(1), "{printed}");
+    assert!(
+        printed.contains("2 documents numbered, 1 failed") && printed.contains("line 2: bad_scope"),
+        "{printed}"
+    );
     assert_eq!(home.delivered(), ["P-1", "Q-1"]);
     let wrong =
         import(&home, server.http, "rows.csv", &["--scope-from", "projekt=project"]).output().unwrap();
@@ -122,12 +126,12 @@ fn adopt(home: &Home, series: &str, file: &str, arguments: &[&str]) -> Output {
     command.args(["adopt", "--series", series]).arg(home.path(file)).args(arguments).output().unwrap()
 }
 
-/// Every number that a key still has.
-fn drained(server: &Server, key: &str) -> Vec<String> {
+/// Takes every number that a key still has.
+fn drain(server: &Server, key: &str) -> Vec<String> {
     let mut all = Vec::new();
     loop {
         match server.redis_cli(&["LPOP", key, "100"]) {
-            // Nodes stop while numbers are adopted.
+            // Nodes stop issuing while numbers are adopted.
             answer if answer.contains("store_poisoned") => {}
             answer if answer.contains("exhausted") => return all,
             answer => all.extend(answer.lines().map(str::to_owned)),
@@ -136,7 +140,7 @@ fn drained(server: &Server, key: &str) -> Vec<String> {
 }
 
 #[test]
-fn numbers_of_an_earlier_system_are_passed_over_in_a_shuffled_series_and_all_others_come() {
+fn a_shuffled_series_skips_adopted_numbers_and_issues_all_others() {
     for home in [Home::folder(), Home::postgres()] {
         let series = "  id: { pattern: \"{seq:3}{check:verhoeff}\", order: shuffled, key: \"id\" }\n";
         let server = home.start(series);
@@ -149,25 +153,25 @@ fn numbers_of_an_earlier_system_are_passed_over_in_a_shuffled_series_and_all_oth
         let old: Vec<&str> = all
             .iter()
             .map(String::as_str)
-            .filter(|id| !first.iter().any(|had| had == id))
+            .filter(|id| !first.iter().any(|issued| issued == id))
             .step_by(2)
             .collect();
         fs::write(home.path("old.txt"), old.join("\n")).unwrap();
         let done = adopt(&home, "id", "old.txt", &[]);
-        let said = String::from_utf8_lossy(&done.stdout);
-        assert!(said.contains("490 numbers in 1 scope adopted; each is skipped"), "{done:?}");
+        let stdout = String::from_utf8_lossy(&done.stdout);
+        assert!(stdout.contains("490 numbers in 1 scope adopted; each is skipped"), "{done:?}");
         let server = running.unwrap_or_else(|| home.start(series));
         let mut seen = first;
-        seen.extend(drained(&server, "id"));
+        seen.extend(drain(&server, "id"));
         let twice = seen.iter().collect::<HashSet<_>>().len() != seen.len();
         assert!(!twice && seen.iter().all(|id| !old.contains(&id.as_str())), "{seen:?}");
-        // A node that was running gave up what it held; a stopped one gave it back.
+        // A running node discards the rest of its range; a stopped one returned it.
         let lost = 1000 - old.len() - seen.len();
         assert!(lost == 0 || home.postgres.is_some() && lost <= 300, "{lost} are missing");
     }
 }
 
-/// Every number of the pattern.
+/// Every number that the pattern can render.
 fn all_ids() -> Vec<String> {
     let pattern = Pattern::compile("{seq:3}{check:verhoeff}", Options::default()).unwrap();
     let scope = pattern.scope(std::iter::empty::<(&str, &str)>(), None).unwrap();
@@ -180,7 +184,7 @@ fn all_ids() -> Vec<String> {
 }
 
 #[test]
-fn numbers_of_an_earlier_system_are_never_issued_also_where_nodes_hold_them() {
+fn adopted_numbers_are_never_issued_even_if_a_node_holds_their_range() {
     for home in [Home::folder(), Home::postgres()] {
         let series = "  document: { pattern: \"{project}-{seq}\", key: \"d:{project}\" }\n";
         let first = home.start(series);
@@ -209,25 +213,25 @@ fn numbers_of_an_earlier_system_are_never_issued_also_where_nodes_hold_them() {
             }
         };
         let position: u64 = next.strip_prefix("P-").unwrap().parse().unwrap();
-        assert!(position > 20, "past what was given there, and what was held here: {next}");
+        assert!(position > 20, "past the adopted numbers and the range of the node: {next}");
         assert_eq!(server.redis_cli(&["LPOP", "d:Q"]), "Q-8");
     }
 }
 
 #[test]
-fn what_lies_behind_a_line_that_failed_keeps_its_number_when_that_is_mended_and_must_stay_in_its_place() {
+fn a_failed_line_can_be_corrected_but_not_removed_and_later_lines_keep_their_numbers() {
     let home = Home::folder();
     let server = home.start(&series(&home));
     let file = |lines: &[&str]| fs::write(home.path("l.ndjson"), lines.join("\n")).unwrap();
     let import = || import(&home, server.http, "l.ndjson", &[]).output().unwrap();
-    let (one, bad, mended, last) =
+    let (one, bad, corrected, last) =
         (r#"{"project":"P","n":1}"#, r#"{"n":2}"#, r#"{"project":"P","n":2}"#, r#"{"project":"P","n":3}"#);
     file(&[one, bad, last]);
     assert_eq!(import().status.code(), Some(1));
     file(&[one, last]);
     let refused = String::from_utf8_lossy(&import().stderr).into_owned();
-    assert!(refused.contains("the file"), "a line was taken out: {refused}");
-    file(&[one, mended, last]);
+    assert!(refused.contains("the file"), "a line was removed: {refused}");
+    file(&[one, corrected, last]);
     assert!(import().status.success());
     let written = fs::read_to_string(home.path("l.numbered.ndjson")).unwrap();
     let numbers: Vec<&str> = written.lines().map(|line| line.split('"').nth(3).unwrap()).collect();

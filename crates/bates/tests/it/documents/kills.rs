@@ -1,5 +1,5 @@
-//! Servers killed under load: every document that was accepted is delivered, each request has one number for ever,
-//! and a gapless series has no gap. Faults 1, 8, 9, 18 and 19 for documents.
+//! Servers killed under load: every accepted document is delivered, each request keeps one number for ever, and a
+//! gapless series has no gap. Faults 1, 8, 9, 18 and 19 for documents.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
@@ -14,14 +14,14 @@ const WRITERS: u64 = 50;
 const EACH: u64 = 12;
 const KILLS: u64 = 4;
 
-/// Asks with a key until it is answered, whatever becomes of the server; then once more.
-fn insist(port: &AtomicU16, key: &str, body: &str) -> String {
+/// Repeats a request with a key until the server answers twice, and checks that both answers have the same number.
+fn assign_with_retries(port: &AtomicU16, key: &str, body: &str) -> String {
     let mut answers = Vec::new();
     while answers.len() < 2 {
         let path = "/v1/series/invoice/documents";
         let (status, answer) = send(port.load(Ordering::SeqCst), path, "application/json", Some(key), body);
-        if let (200 | 202, Ok(given)) = (status, serde_json::from_str::<Value>(&answer)) {
-            answers.push(given["id"].as_str().unwrap().to_owned());
+        if let (200 | 202, Ok(answer)) = (status, serde_json::from_str::<Value>(&answer)) {
+            answers.push(answer["id"].as_str().unwrap().to_owned());
         } else {
             assert!([0, 503].contains(&status), "{status} {answer}");
             thread::yield_now();
@@ -31,7 +31,7 @@ fn insist(port: &AtomicU16, key: &str, body: &str) -> String {
     answers.remove(0)
 }
 
-fn servers_are_killed_under_load_and_nothing_is_lost(mut home: Home) {
+fn check_kills_under_load_lose_nothing(mut home: Home) {
     let series =
         format!("  invoice: {{ pattern: \"I-{{seq}}\", promise: gapless, sink: {} }}\n", home.sink());
     let mut server = Some(home.start(&series));
@@ -44,7 +44,7 @@ fn servers_are_killed_under_load_and_nothing_is_lost(mut home: Home) {
                     let each = (0..EACH).map(|at| {
                         let key = format!("{writer}-{at}");
                         let body = json!({"document": {"key": key}}).to_string();
-                        let number = insist(port, &key, &body);
+                        let number = assign_with_retries(port, &key, &body);
                         done.fetch_add(1, Ordering::SeqCst);
                         (key, number)
                     });
@@ -77,23 +77,23 @@ fn servers_are_killed_under_load_and_nothing_is_lost(mut home: Home) {
     delivered.dedup();
     let mut expected: Vec<String> = (1..=WRITERS * EACH).map(|at| format!("I-{at}")).collect();
     expected.sort();
-    assert_eq!(delivered, expected, "all that was accepted, and nothing else, without a gap");
+    assert_eq!(delivered, expected, "every accepted document, without a gap");
     let reconciled = post(server.http, "/v1/reconcile", "").1;
     assert_eq!((&reconciled["gaps"], &reconciled["uncertain"]), (&json!(0), &json!(0)), "{reconciled}");
 }
 
 #[test]
 fn documents_on_the_embedded_store_survive_kills() {
-    servers_are_killed_under_load_and_nothing_is_lost(Home::folder());
+    check_kills_under_load_lose_nothing(Home::folder());
 }
 
 #[test]
 fn documents_on_postgres_survive_kills_of_nodes_and_of_postgres() {
-    servers_are_killed_under_load_and_nothing_is_lost(Home::postgres());
+    check_kills_under_load_lose_nothing(Home::postgres());
 }
 
 #[test]
-fn what_a_killed_server_held_is_uncertain_and_no_gap() {
+fn the_range_of_a_killed_server_is_uncertain_and_not_missing() {
     let home = Home::folder();
     let series = "  ticket: { pattern: \"{seq}\", key: t }\n";
     let server = home.start(series);
@@ -112,5 +112,5 @@ fn what_a_killed_server_held_is_uncertain_and_no_gap() {
     let server = home.start(series);
     post(server.http, "/v1/reconcile", "");
     let gaps = ask(server.http, "GET", "/v1/gaps", "").1;
-    assert_eq!(gaps["gaps"].as_array().unwrap().len(), 1, "a clean stop leaves none: {gaps}");
+    assert_eq!(gaps["gaps"].as_array().unwrap().len(), 1, "a clean stop adds no gap: {gaps}");
 }

@@ -1,5 +1,5 @@
-//! An installation with documents and keys that moves from a folder to PostgreSQL and back: what it said before, it
-//! says there. Also when the move is killed in the middle.
+//! An installation with documents and idempotency keys moves from a folder to PostgreSQL and back: the new store gives
+//! the same answers, even if the move was killed halfway.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Output, Stdio};
@@ -15,9 +15,9 @@ use super::super::running::Server;
 use super::receiver::{Behaviour, Receiver};
 use super::{Home, post, send};
 
-/// Each store is exercised with its like where it is; here one with the other.
+/// The tests of each store move between stores of the same kind; this one moves between the two kinds.
 #[tokio::test(flavor = "multi_thread")]
-async fn stores_of_one_kind_are_moved_to_the_other() {
+async fn a_store_of_either_kind_moves_to_the_other() {
     let (folder, server) = (tempfile::tempdir().unwrap(), PrivatePostgres::start().unwrap());
     let embedded =
         |name: &str| SqliteStore::open(&folder.path().join(name), bates_sqlite::OpenMode::First).unwrap();
@@ -37,26 +37,26 @@ fn store(home: &Home) -> String {
     }
 }
 
-fn mover(from: &Home, to: &Home) -> Command {
+fn move_command(from: &Home, to: &Home) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bates"));
     command.env_remove("PGPASSWORD").args(["move-store", &store(from), &store(to)]);
     command
 }
 
-fn told(output: &Output) -> String {
+fn printed(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-fn moved(from: &Home, to: &Home) -> String {
-    told(&mover(from, to).output().unwrap())
+fn run_move(from: &Home, to: &Home) -> String {
+    printed(&move_command(from, to).output().unwrap())
 }
 
-/// A request with a key: the status, and the number that it was given.
+/// Sends a request with a key, and returns the status and the number.
 fn keyed(server: &Server, kind: &str, key: &str, body: &str) -> (u16, String) {
     let path = format!("/v1/series/letter/{kind}");
     let (status, body) = send(server.http, &path, "application/json", Some(key), body);
-    let given: Value = serde_json::from_str(&body).unwrap();
-    (status, given["id"].as_str().unwrap_or(&body).to_owned())
+    let answer: Value = serde_json::from_str(&body).unwrap();
+    (status, answer["id"].as_str().unwrap_or(&body).to_owned())
 }
 
 fn document(server: &Server, key: &str) -> (u16, String) {
@@ -67,32 +67,31 @@ fn reservation(server: &Server, key: &str) -> (u16, String) {
     keyed(server, "reservations", key, r#"{"seconds":3600}"#)
 }
 
-/// What a server says of a document. Times to the millisecond: an embedded store keeps no more.
-fn looked_up(server: &Server, number: &str) -> Value {
-    let mut said = ask(server.http, "GET", &format!("/v1/documents/{number}"), "").1;
-    for value in said.as_object_mut().unwrap().values_mut() {
+/// A document as the server shows it. Times are in milliseconds, the resolution of an embedded store.
+fn look_up(server: &Server, number: &str) -> Value {
+    let mut document = ask(server.http, "GET", &format!("/v1/documents/{number}"), "").1;
+    for value in document.as_object_mut().unwrap().values_mut() {
         if let Some(time) = value.as_str().and_then(|text| text.parse::<Timestamp>().ok()) {
             *value = json!(time.as_millisecond());
         }
     }
-    said
+    document
 }
 
-/// All that is known of the documents, but for the deadline of the reservation: that moves by the time in which a
-/// folder was closed.
-fn known(server: &Server, deadline: &mut i64) -> [Value; 5] {
-    let mut known = NUMBERS.map(|number| looked_up(server, number));
-    let due = known[2]["due"].take().as_i64().unwrap();
+/// All documents, without the deadline of the reservation: it moves by the time for which a folder was closed.
+fn documents(server: &Server, deadline: &mut i64) -> [Value; 5] {
+    let mut documents = NUMBERS.map(|number| look_up(server, number));
+    let due = documents[2]["due"].take().as_i64().unwrap();
     assert!((*deadline..*deadline + 3_600_000).contains(&due), "{due} after {deadline}");
     *deadline = due;
-    known
+    documents
 }
 
 fn state(server: &Server, number: &str) -> String {
-    looked_up(server, number)["state"].as_str().unwrap().to_owned()
+    look_up(server, number)["state"].as_str().unwrap().to_owned()
 }
 
-/// All gaps, after they were looked for, each with the time when it was first seen.
+/// Reconciles, and returns all gaps with the time when each was first seen.
 fn gaps(server: &Server) -> Value {
     assert_eq!(post(server.http, "/v1/reconcile", "").0, 200);
     ask(server.http, "GET", "/v1/gaps", "").1
@@ -107,7 +106,7 @@ fn series(receiver: &Receiver) -> String {
     )
 }
 
-/// Numbers from 1 on: delivered, dead, reserved, voided, and confirmed; and a crash. The last server is stopped.
+/// Numbers five documents, which end delivered, dead, reserved, voided and confirmed, and kills the server.
 fn fill(home: &Home, receiver: &Receiver) {
     let server = home.start_with(&series(receiver), &[("BATES_OUTBOX_TRIES", "2")]);
     assert_eq!(server.redis_cli(&["INCRBY", "t", "10"]), "10");
@@ -117,7 +116,7 @@ fn fill(home: &Home, receiver: &Receiver) {
         assert_eq!(reservation(&server, key), (201, format!("L-{at}")));
     }
     for (number, decision) in [("L-4", "void"), ("L-5", "confirm")] {
-        let token = looked_up(&server, number)["event"].as_str().unwrap().to_owned();
+        let token = look_up(&server, number)["event"].as_str().unwrap().to_owned();
         assert_eq!(post(server.http, &format!("/v1/reservations/{token}/{decision}"), "").0, 200);
     }
     while state(&server, "L-1") != "delivered" || state(&server, "L-2") != "dead" {}
@@ -126,8 +125,8 @@ fn fill(home: &Home, receiver: &Receiver) {
 
 const NUMBERS: [&str; 5] = ["L-1", "L-2", "L-3", "L-4", "L-5"];
 
-/// The same requests get the same numbers, from wherever they are now.
-fn ask_again(server: &Server) {
+/// Repeats all requests: each gets the same number from the current store.
+fn repeat_requests(server: &Server) {
     for (key, number) in [("delivered", "L-1"), ("poison", "L-2"), ("pending", "L-6"), ("late", "L-7")] {
         assert_eq!(document(server, key), (200, number.to_owned()), "{key}");
     }
@@ -144,43 +143,47 @@ fn an_installation_with_documents_moves_to_postgres_and_back() {
     let receiver = Receiver::start(Behaviour::RefusesPoison);
     fill(&folder, &receiver);
     receiver.behave(Behaviour::Fails);
-    let patient = [("BATES_OUTBOX_TRIES", "50")];
-    let server = folder.start_with(&series(&receiver), &patient);
+    let many_attempts = [("BATES_OUTBOX_TRIES", "50")];
+    let server = folder.start_with(&series(&receiver), &many_attempts);
     assert_eq!(document(&server, "pending"), (202, "L-6".into()));
     assert_eq!(document(&server, "late"), (202, "L-7".into()));
-    while looked_up(&server, "L-6")["tries"] == 0 {}
-    let mut deadline = looked_up(&server, "L-3")["due"].as_i64().unwrap();
-    let (before, found) = (known(&server, &mut deadline), gaps(&server));
-    let reasons: Vec<&Value> = found["gaps"].as_array().unwrap().iter().map(|gap| &gap["reason"]).collect();
+    while look_up(&server, "L-6")["tries"] == 0 {}
+    let mut deadline = look_up(&server, "L-3")["due"].as_i64().unwrap();
+    let (before, gaps_before) = (documents(&server, &mut deadline), gaps(&server));
+    let reasons: Vec<&Value> =
+        gaps_before["gaps"].as_array().unwrap().iter().map(|gap| &gap["reason"]).collect();
     assert_eq!(reasons, ["outbox_dlq", "voided", "crash_skip"]);
     server.stop();
-    let said = moved(&folder, &postgres);
-    assert!(said.contains("moved 2 series with 2 scopes, 7 documents and 7 idempotency keys"), "{said}");
-    let server = postgres.start_with(&series(&receiver), &patient);
-    assert_eq!(known(&server, &mut deadline), before);
-    assert_eq!(gaps(&server), found);
-    ask_again(&server);
+    let printed = run_move(&folder, &postgres);
+    assert!(
+        printed.contains("moved 2 series with 2 scopes, 7 documents and 7 idempotency keys"),
+        "{printed}"
+    );
+    let server = postgres.start_with(&series(&receiver), &many_attempts);
+    assert_eq!(documents(&server, &mut deadline), before);
+    assert_eq!(gaps(&server), gaps_before);
+    repeat_requests(&server);
     assert_eq!(state(&server, "L-6"), "pending");
-    receiver.behave(Behaviour::Takes);
+    receiver.behave(Behaviour::Accepts);
     while ["L-6", "L-7"].iter().any(|number| state(&server, number) != "delivered") {}
-    let mut taken = receiver.taken();
-    taken.sort();
-    taken.dedup();
-    assert_eq!(taken, ["L-1", "L-6", "L-7"]);
+    let mut accepted = receiver.accepted();
+    accepted.sort();
+    accepted.dedup();
+    assert_eq!(accepted, ["L-1", "L-6", "L-7"]);
     server.stop();
-    let said = moved(&postgres, &back);
-    assert!(said.contains("7 documents and 7 idempotency keys"), "{said}");
+    let printed = run_move(&postgres, &back);
+    assert!(printed.contains("7 documents and 7 idempotency keys"), "{printed}");
     let server = back.start(&series(&receiver));
-    assert_eq!(known(&server, &mut deadline), before);
-    assert_eq!((gaps(&server), state(&server, "L-6")), (found, "delivered".into()));
-    ask_again(&server);
+    assert_eq!(documents(&server, &mut deadline), before);
+    assert_eq!((gaps(&server), state(&server, "L-6")), (gaps_before, "delivered".into()));
+    repeat_requests(&server);
     let token = before[2]["event"].as_str().unwrap();
     assert_eq!(post(server.http, &format!("/v1/reservations/{token}/confirm"), "").0, 200);
-    assert_eq!(document(&server, "new"), (202, "L-8".into()), "numbers go on");
+    assert_eq!(document(&server, "new"), (202, "L-8".into()), "numbering continues");
     assert_eq!(server.redis_cli(&["INCR", "t"]), "33");
 }
 
-/// Somebody holds the table of keys: the move has copied the documents, and waits.
+/// A lock on the table of keys stops the move after it has copied the documents.
 #[test]
 fn a_move_that_is_killed_in_the_middle_is_finished_by_running_it_again() {
     let (folder, postgres) = (Home::folder(), Home::postgres());
@@ -194,20 +197,23 @@ fn a_move_that_is_killed_in_the_middle_is_finished_by_running_it_again() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut orders = holder.stdin.take().unwrap();
-    orders.write_all(b"BEGIN; LOCK TABLE bates.idempotency; SELECT 'held';\n").unwrap();
-    let mut held = String::new();
-    BufReader::new(holder.stdout.take().unwrap()).read_line(&mut held).unwrap();
-    let mut killed = mover(&folder, &postgres).stderr(Stdio::null()).spawn().unwrap();
+    let mut holder_input = holder.stdin.take().unwrap();
+    holder_input.write_all(b"BEGIN; LOCK TABLE bates.idempotency; SELECT 'held';\n").unwrap();
+    let mut line = String::new();
+    BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let mut killed = move_command(&folder, &postgres).stderr(Stdio::null()).spawn().unwrap();
     while postgres.query("SELECT count(*) FROM bates.document") != "5" {}
     killed.kill().unwrap();
     killed.wait().unwrap();
-    drop(orders);
+    drop(holder_input);
     holder.wait().unwrap();
     let refused = Server::try_node(&store(&postgres), &[], &[]).err().unwrap();
     assert!(refused.contains("is being filled from"), "{refused}");
-    let said = moved(&folder, &postgres);
-    assert!(said.contains("moved 2 series with 2 scopes, 5 documents and 5 idempotency keys"), "{said}");
+    let printed = run_move(&folder, &postgres);
+    assert!(
+        printed.contains("moved 2 series with 2 scopes, 5 documents and 5 idempotency keys"),
+        "{printed}"
+    );
     let server = postgres.start(&series(&receiver));
     assert_eq!(document(&server, "delivered"), (200, "L-1".into()));
     assert_eq!(reservation(&server, "voided"), (200, "L-4".into()));
