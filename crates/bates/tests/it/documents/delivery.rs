@@ -1,4 +1,4 @@
-//! Fault 18: a sink that is down or slow, or refuses a document. Every document ends delivered or dead, and other
+//! A sink that is down or slow, or refuses a document. Every document ends delivered or dead, and other
 //! sinks are unaffected.
 
 use serde_json::json;

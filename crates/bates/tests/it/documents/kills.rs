@@ -1,5 +1,5 @@
-//! Servers killed under load: every accepted document is delivered, each request keeps one number for ever, and a
-//! gapless series has no gap. Faults 1, 8, 9, 18 and 19 for documents.
+//! Servers killed under load: every accepted document is delivered, each request keeps one number forever, and a
+//! gapless series has no gap.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! What is refused, with its code, and whether a number may be burned.
+//! Refused calls: the error code, and whether a number may be burned.
 
 use bates::{Bates, Error, ErrorCode, Limits, Promise, Series};
 use tempfile::tempdir;
@@ -13,9 +13,9 @@ async fn refusal(series: Series) -> (ErrorCode, String) {
 }
 
 #[tokio::test]
-async fn a_series_that_cannot_be_is_refused_with_the_word_that_is_wrong() {
+async fn an_invalid_series_is_refused_and_the_error_names_the_field() {
     let good = || Series::new("n", "{seq}");
-    for (series, code, told) in [
+    for (series, code, expected) in [
         (Series::new("No Name", "{seq}"), ErrorCode::BAD_NAME, "name"),
         (Series::new("n", "{seq"), ErrorCode::BAD_SERIES, "{seq"),
         (good().start(u64::MAX), ErrorCode::BAD_SERIES, "start: positions end at"),
@@ -28,12 +28,12 @@ async fn a_series_that_cannot_be_is_refused_with_the_word_that_is_wrong() {
     ] {
         let (found, message) = refusal(series).await;
         assert_eq!(found, code, "{message}");
-        assert!(message.contains(told), "{message}");
+        assert!(message.contains(expected), "{message}");
     }
 }
 
 #[tokio::test]
-async fn a_series_goes_on_as_it_was_pinned_or_not_at_all() {
+async fn a_series_that_differs_from_its_pinned_definition_is_refused() {
     let folder = tempdir().unwrap();
     open(folder.path()).await.close().await.unwrap();
     let other = Series::new("document", "{project}-{type}-{seq}").start(1);
@@ -43,22 +43,22 @@ async fn a_series_goes_on_as_it_was_pinned_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn a_bad_question_takes_no_number() {
+async fn a_bad_call_takes_no_number() {
     let folder = tempdir().unwrap();
     let bates = open(folder.path()).await;
     assert!(matches!(bates.series("nothing").err(), Some(Error::UnknownSeries(_))));
     let documents = bates.series("document").unwrap();
     let refused = documents.next().await.unwrap_err();
     assert_eq!((refused.code(), refused.may_burn()), (ErrorCode::BAD_SCOPE, false));
-    let strange = documents.scope([("project", "PROJ"), ("kind", "9012")]);
-    assert_eq!(strange.take(2).await.unwrap_err().code(), ErrorCode::BAD_SCOPE);
-    assert_eq!(strange.peek().await.unwrap_err().code(), ErrorCode::BAD_SCOPE);
-    let documents = strange.scope(PLAN);
+    let bad_scope = documents.scope([("project", "PROJ"), ("kind", "9012")]);
+    assert_eq!(bad_scope.take(2).await.unwrap_err().code(), ErrorCode::BAD_SCOPE);
+    assert_eq!(bad_scope.peek().await.unwrap_err().code(), ErrorCode::BAD_SCOPE);
+    let documents = bad_scope.scope(PLAN);
     assert_eq!(documents.next().await.unwrap(), "PROJ-9012-1001");
 }
 
 #[tokio::test]
-async fn the_end_of_a_space_is_told_and_its_last_numbers_are_given() {
+async fn the_last_numbers_of_a_space_are_issued_and_then_it_is_exhausted() {
     let folder = tempdir().unwrap();
     let bates = Bates::open(folder.path(), [Series::new("ten", "{seq:1}").start(0)]).await.unwrap();
     let ten = bates.series("ten").unwrap();

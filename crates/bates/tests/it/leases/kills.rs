@@ -1,4 +1,4 @@
-//! What is held in advance while servers are killed, and by clients that crash.
+//! Prefetched numbers while servers are killed, and after clients crash.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::super::documents::Home;
 use super::{Stage, until};
 
 #[tokio::test]
-async fn what_is_held_lasts_while_the_server_is_away_and_nothing_comes_twice_when_it_is_back() {
+async fn a_client_uses_its_prefetched_numbers_while_the_server_is_down_and_none_is_repeated_later() {
     for home in [Home::folder(), Home::postgres()] {
         let mut stage = Stage::on(home);
         let mut taken = BTreeSet::new();
@@ -30,24 +30,24 @@ async fn what_is_held_lasts_while_the_server_is_away_and_nothing_comes_twice_whe
                     Err(error) => break error,
                 }
             };
-            let TakeError::Failed(away) = &error else { panic!("{error}") };
-            assert!(matches!(&**away, Error::NoAnswer { .. }), "{error}");
+            let TakeError::Failed(no_answer) = &error else { panic!("{error}") };
+            assert!(matches!(&**no_answer, Error::NoAnswer { .. }), "{error}");
             assert!(
                 error.to_string().starts_with("no number is in memory and the last refill failed"),
                 "{error}"
             );
             stage = stage.killed_and_started_again();
         }
-        assert_eq!(taken.len(), count, "each number came once");
+        assert_eq!(taken.len(), count, "each number is taken once");
         let gaps = stage.gaps("ticket");
         let wrong = gaps.iter().find(|(at, reason)| taken.contains(at) && *reason != "crash_skip");
-        assert_eq!(wrong, None, "what was used is no gap");
+        assert_eq!(wrong, None, "a taken number is at most an uncertain gap");
     }
 }
 
-/// A client that vanishes: its lease stays, and what it held is with it and with nobody else.
+/// The lease of a crashed client stays open, and its numbers go to no other caller.
 #[tokio::test]
-async fn what_a_crashed_client_held_comes_to_nobody() {
+async fn the_numbers_of_a_crashed_client_are_not_reissued() {
     let stage = Stage::on(Home::folder());
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let client = stage.client();
@@ -55,7 +55,7 @@ async fn what_a_crashed_client_held_comes_to_nobody() {
         let taken = runtime.block_on(async {
             let held = client.series("ticket").prefetch(100);
             let position = held.next().await.unwrap().position().value();
-            // Nothing of it runs when the runtime is gone.
+            // Its destructor must not run, as after a crash.
             std::mem::forget(held);
             position
         });
@@ -66,9 +66,9 @@ async fn what_a_crashed_client_held_comes_to_nobody() {
     let held = stage.held();
     assert_eq!(held.values().sum::<u64>(), 100);
     assert_eq!(stage.client().series("ticket").next().await.unwrap(), "T-101");
-    assert!(stage.gaps("ticket").is_empty(), "it may still be there");
+    assert!(stage.gaps("ticket").is_empty(), "the client may still be alive");
     let stage = stage.killed_and_started_again();
-    assert_eq!(stage.held(), held, "a crash of the server forgets no lease");
+    assert_eq!(stage.held(), held, "leases survive a crash of the server");
     let gaps = stage.gaps("ticket");
-    assert!(gaps.keys().all(|position| *position > 100), "the client has the others: {gaps:?}");
+    assert!(gaps.keys().all(|position| *position > 100), "the client holds 1 to 100: {gaps:?}");
 }

@@ -1,4 +1,4 @@
-//! The Rust client with numbers in advance, against server processes.
+//! Prefetching with the Rust client, against server processes.
 
 use std::collections::BTreeSet;
 
@@ -8,19 +8,19 @@ use super::super::client::proxy::Proxy;
 use super::super::documents::Home;
 use super::{Stage, builder, until};
 
-/// What the program renders is what the server would have answered.
+/// The client renders the same text as the server.
 #[tokio::test]
-async fn numbers_in_advance_read_as_those_of_the_server() {
+async fn prefetched_numbers_read_like_those_of_the_server() {
     let stage = Stage::on(Home::folder());
     let client = stage.client();
     let scope = [("project", "PROJ"), ("type", "9012")];
     let document = client.series("document").scope(scope);
-    let ahead = document.prefetch(10);
-    assert_eq!(ahead.take(3).await.unwrap(), ["PROJ-9012-1001", "PROJ-9012-1002", "PROJ-9012-1003"]);
+    let held = document.prefetch(10);
+    assert_eq!(held.take(3).await.unwrap(), ["PROJ-9012-1001", "PROJ-9012-1002", "PROJ-9012-1003"]);
     let next: u64 = document.next().await.unwrap()[10..].parse().unwrap();
-    assert_eq!(next - 1_004, ahead.cached(), "what is held is nobody else's");
-    let hidden = client.series("conversation").scope([("conversation", "7")]).prefetch(10);
-    assert_eq!(hidden.take(2).await.unwrap(), ["1", "2"], "a parameter that no number shows");
+    assert_eq!(next - 1_004, held.cached(), "other callers do not get prefetched numbers");
+    let conversation = client.series("conversation").scope([("conversation", "7")]).prefetch(10);
+    assert_eq!(conversation.take(2).await.unwrap(), ["1", "2"], "a parameter that the number does not show");
     let dated = client.series("daily").date("2026-12-31".parse().unwrap()).prefetch(10);
     assert_eq!(dated.take(2).await.unwrap(), ["20261231-1", "20261231-2"]);
     for series in ["short", "farmer", "plain", "daily", "fiscal"] {
@@ -34,7 +34,7 @@ async fn numbers_in_advance_read_as_those_of_the_server() {
 }
 
 #[tokio::test]
-async fn an_ordered_series_has_nothing_in_advance_and_says_so() {
+async fn prefetching_from_an_ordered_gapless_or_unknown_series_is_an_error() {
     let stage = Stage::on(Home::folder());
     for series in ["queue", "bill", "nothing"] {
         let held = stage.client().series(series).prefetch(10);
@@ -44,9 +44,9 @@ async fn an_ordered_series_has_nothing_in_advance_and_says_so() {
     }
 }
 
-/// Every position of the scope is somebody's, once, or a gap.
+/// Every position of the scope is either taken once or a gap.
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_share_a_series_with_everybody_and_account_for_all_of_it() {
+async fn clients_that_prefetch_and_take_account_for_every_number_of_a_series() {
     for home in [Home::folder(), Home::postgres()] {
         let stage = Stage::on(home);
         let mut tasks = Vec::new();
@@ -54,9 +54,9 @@ async fn clients_share_a_series_with_everybody_and_account_for_all_of_it() {
             let series = stage.client().series("ticket");
             tasks.push(tokio::spawn(async move {
                 let held = series.prefetch(size);
-                let (mut taken, one) = (Vec::new(), held.clone());
+                let (mut taken, clone) = (Vec::new(), held.clone());
                 for count in 0..300 {
-                    taken.push(one.next().await.unwrap().to_string());
+                    taken.push(clone.next().await.unwrap().to_string());
                     taken.extend(held.take(count % 7).await.unwrap().iter().map(ToString::to_string));
                     if count % 10 == 0 {
                         taken.push(series.next().await.unwrap().into());
@@ -70,19 +70,19 @@ async fn clients_share_a_series_with_everybody_and_account_for_all_of_it() {
             all.extend(task.await.unwrap());
         }
         let taken: BTreeSet<u64> = all.iter().map(|number| number[2..].parse().unwrap()).collect();
-        assert_eq!(taken.len(), all.len(), "each number came once");
+        assert_eq!(taken.len(), all.len(), "each number is taken once");
         until(|| stage.held().is_empty()).await;
         let gaps = stage.gaps("ticket");
         assert!(gaps.values().all(|reason| reason == "lease_lost"), "{gaps:?}");
-        assert!(gaps.keys().all(|position| !taken.contains(position)), "what was used is no gap");
+        assert!(gaps.keys().all(|position| !taken.contains(position)), "no taken number is a gap");
         let last = taken.iter().chain(gaps.keys()).max().unwrap();
         let lost: Vec<u64> = (1..=*last).filter(|at| !taken.contains(at) && !gaps.contains_key(at)).collect();
-        assert_eq!(lost, [0_u64; 0], "nobody has them, and nobody says why");
+        assert_eq!(lost, [0_u64; 0], "positions that are neither taken nor gaps");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_million_numbers_are_a_few_calls() {
+async fn a_million_numbers_need_only_a_few_requests() {
     let stage = Stage::on(Home::folder());
     let proxy = Proxy::start(stage.server.http, []);
     let held = proxy.client().series("ticket").prefetch(Prefetch::new(100).at_most(1_000_000));
@@ -96,27 +96,27 @@ async fn a_million_numbers_are_a_few_calls() {
         assert!(!std::mem::replace(seen, true), "{number} came twice");
     }
     let calls = proxy.seen();
-    let on_its_way = calls.len() as u64 - held.leases();
-    assert!(on_its_way <= 1, "{on_its_way} calls at the same time");
+    let in_flight = calls.len() as u64 - held.leases();
+    assert!(in_flight <= 1, "{in_flight} requests at the same time");
     assert!(calls.len() < 50 && calls.iter().all(|call| call.ends_with("/lease")), "{calls:?}");
     let left = held.cached();
     assert!(left > 0 && held.close().await.unwrap() >= left);
 }
 
 #[tokio::test]
-async fn a_wrong_secret_is_told_by_the_first_call() {
+async fn the_first_call_reports_a_wrong_secret() {
     let home = Home::folder();
     let server = home.start_with(super::SERIES, &[("BATES_SECRET", "sesame")]);
     let series = |secret: &str| builder(server.http).secret(secret).build().unwrap().series("ticket");
     let held = series("wrong").prefetch(10);
-    let Err(TakeError::Failed(error)) = held.next().await else { panic!("a number for nobody") };
+    let Err(TakeError::Failed(error)) = held.next().await else { panic!("a number without a valid secret") };
     assert!(matches!(&*error, Error::Refused { status: 401, .. }), "{error}");
     assert_eq!(series("sesame").prefetch(10).next().await.unwrap().position().value(), 1);
 }
 
-/// Numbers that the server writes may lie in several ranges, with those of others in between.
+/// A lease with a list of numbers may span several ranges, with numbers of other callers between them.
 #[tokio::test]
-async fn what_is_given_back_of_written_numbers_is_of_the_lease_alone() {
+async fn a_return_contains_only_numbers_of_the_lease() {
     for home in [Home::folder(), Home::postgres()] {
         let stage = Stage::on(home);
         let series = stage.client().series("plain");
@@ -133,7 +133,7 @@ async fn what_is_given_back_of_written_numbers_is_of_the_lease_alone() {
         let (_, leases) = stage.ask("GET", "/v1/leases", "");
         assert!(
             leases["leases"][0]["ranges"].as_array().unwrap().len() > 1,
-            "others lie in between: {leases}"
+            "the lease has several ranges: {leases}"
         );
         held.close().await.unwrap();
         assert!(stage.held().is_empty(), "the lease has ended");
@@ -143,9 +143,9 @@ async fn what_is_given_back_of_written_numbers_is_of_the_lease_alone() {
     }
 }
 
-/// Positions that the rules reject lie among those of a lease, and are no gaps.
+/// A range also spans positions that the rules reject; they are not gaps.
 #[tokio::test]
-async fn what_is_given_back_is_counted_in_numbers() {
+async fn a_return_counts_numbers_and_not_rejected_positions() {
     for home in [Home::folder(), Home::postgres()] {
         let stage = Stage::on(home);
         for series in ["plain", "dated"] {
@@ -154,16 +154,16 @@ async fn what_is_given_back_is_counted_in_numbers() {
             let unused = held.cached();
             assert_eq!(held.close().await.unwrap(), unused);
             assert_eq!(stage.gaps(series).len() as u64, unused, "{series}");
-            let given = stage.post(&format!("/v1/series/{series}/lease"), "{\"count\":300}");
-            let numbers: Vec<u64> = given["numbers"]
+            let lease = stage.post(&format!("/v1/series/{series}/lease"), "{\"count\":300}");
+            let numbers: Vec<u64> = lease["numbers"]
                 .as_array()
                 .unwrap()
                 .iter()
-                .map(|it| it["position"].as_u64().unwrap())
+                .map(|number| number["position"].as_u64().unwrap())
                 .collect();
             assert_eq!(numbers.len(), 300);
-            let path = format!("/v1/leases/{}/return", given["lease"].as_str().unwrap());
-            let returned = stage.post(&path, &serde_json::json!({"unused": given["ranges"]}).to_string());
+            let path = format!("/v1/leases/{}/return", lease["lease"].as_str().unwrap());
+            let returned = stage.post(&path, &serde_json::json!({"unused": lease["ranges"]}).to_string());
             assert_eq!(returned["gaps"], 300, "{series}");
             let gaps = stage.gaps(series);
             assert_eq!(gaps.len() as u64, unused + 300, "{series}");
@@ -173,14 +173,14 @@ async fn what_is_given_back_is_counted_in_numbers() {
 }
 
 #[tokio::test]
-async fn a_return_that_the_server_refuses_is_told_with_its_code() {
+async fn closing_reports_a_refused_return_with_its_code() {
     let stage = Stage::on(Home::postgres());
     let held = stage.client().series("ticket").prefetch(10);
     held.next().await.unwrap();
-    // As if the client had mistaken what it holds.
+    // Now the client returns more than the server thinks it holds.
     stage.home.query("UPDATE bates.client_lease SET last = last - 1");
     let CloseError::Failed { numbers: 9, error } = held.close().await.unwrap_err() else {
-        panic!("the server refused it")
+        panic!("the server must refuse it")
     };
     assert!(matches!(*error, Error::Refused { status: 422, .. }), "{error:?}");
     assert_eq!((error.code(), error.is_retryable(), error.may_burn()), (Some("not_of_lease"), false, false));

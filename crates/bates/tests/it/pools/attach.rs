@@ -1,9 +1,9 @@
-//! `bates pop`, and what it learns from Bates before it takes.
+//! The request with which a consumer learns the epoch of a pool before it takes numbers.
 
 use super::{Home, Redis, series};
 use crate::http::ask;
 
-fn ids(redis: &Redis) -> (String, String) {
+fn server_ids(redis: &Redis) -> (String, String) {
     let field = |section: &str, name: &str| {
         let info: String = redis.command(&["INFO", section]);
         info.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned()
@@ -12,7 +12,7 @@ fn ids(redis: &Redis) -> (String, String) {
 }
 
 #[test]
-fn who_takes_learns_the_epoch_of_the_server_that_bates_sees_and_of_no_other() {
+fn a_consumer_learns_the_epoch_only_if_it_sees_the_same_redis_as_bates() {
     for home in [Home::folder(), Home::postgres()] {
         let mut redis = Redis::start();
         let server = home.start(&series(&redis.url(), "size: 10", "{ p: A }"));
@@ -22,7 +22,7 @@ fn who_takes_learns_the_epoch_of_the_server_that_bates_sees_and_of_no_other() {
                 format!(r#"{{"scope":{{"p":"A"}},"run_id":"{run}","replication_id":"{replication}"}}"#);
             ask(server.http, "POST", "/v1/series/ticket/pool/attach", &body)
         };
-        let (run, replication) = ids(&redis);
+        let (run, replication) = server_ids(&redis);
         let (status, answer) = attach(&run, &replication);
         assert_eq!(
             (status, answer["key"].as_str(), answer["epoch"].as_u64()),
@@ -33,17 +33,17 @@ fn who_takes_learns_the_epoch_of_the_server_that_bates_sees_and_of_no_other() {
         assert_eq!(
             (redis.epoch("pool:A"), redis.level("pool:A")),
             (1, 10),
-            "what somebody says moves nothing"
+            "a wrong request changes nothing"
         );
         redis.server.restart().unwrap();
-        let (run, replication) = ids(&redis);
+        let (run, replication) = server_ids(&redis);
         let epoch = loop {
             let (status, answer) = attach(&run, &replication);
             if status == 200 {
                 break answer["epoch"].as_u64().unwrap();
             }
         };
-        assert!(epoch > 1, "a server that restarted begins anew");
+        assert!(epoch > 1, "a restarted Redis starts a new epoch");
         let values =
             ask(server.http, "POST", "/v1/series/ticket/pool/next", r#"{"scope":{"p":"A"},"count":3}"#).1;
         assert_eq!(values["values"].as_array().unwrap().len(), 3);

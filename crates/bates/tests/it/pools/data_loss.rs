@@ -1,5 +1,5 @@
-//! Redis dies, forgets, sleeps or goes back in time, under load: nothing that Bates or the safe consumer hands out comes
-//! twice, and no call of them fails. What programs see that pop directly is counted beside it.
+//! Redis dies, pauses, loses data or returns to an old state under load: Bates and the safe consumer repeat no number
+//! and fail no call. Repeats seen by programs that pop directly are only counted.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use super::{Home, Redis, gaps, series};
 use crate::documents::send;
 use crate::running::{Client, Server};
 
-/// Numbers that a load has taken, and whether it goes on.
+/// The numbers that a load has taken, and whether it still runs.
 #[derive(Default)]
 pub(crate) struct Load {
     numbers: Mutex<Vec<String>>,
@@ -22,10 +22,10 @@ pub(crate) struct Load {
     has_failed: AtomicBool,
 }
 
-/// Tells whoever waits for a load that it will not come any further.
-struct Watch(Arc<Load>);
+/// Marks a load as failed if its thread panics.
+struct PanicGuard(Arc<Load>);
 
-impl Drop for Watch {
+impl Drop for PanicGuard {
     fn drop(&mut self) {
         self.0.has_failed.fetch_or(std::thread::panicking(), Ordering::Relaxed);
     }
@@ -37,11 +37,11 @@ impl Load {
         self.numbers.lock().unwrap().extend(numbers);
     }
 
-    fn goes_on(&self) -> bool {
+    fn is_running(&self) -> bool {
         !self.stop.load(Ordering::Relaxed)
     }
 
-    /// Waits until it has taken so many more.
+    /// Waits until the load has taken this many more numbers.
     pub(crate) fn wait_for(&self, more: u64) {
         let enough = self.count.load(Ordering::Relaxed) + more;
         while self.count.load(Ordering::Relaxed) < enough {
@@ -50,7 +50,7 @@ impl Load {
         }
     }
 
-    /// Threads that work until it stops.
+    /// Starts threads that work until the load stops.
     fn threads(
         self: &Arc<Self>,
         count: usize,
@@ -58,13 +58,13 @@ impl Load {
     ) -> Vec<JoinHandle<()>> {
         let one = |_| {
             let (load, work) = (self.clone(), work.clone());
-            std::thread::spawn(move || work(&Watch(load).0))
+            std::thread::spawn(move || work(&PanicGuard(load).0))
         };
         (0..count).map(one).collect()
     }
 }
 
-/// Everybody who takes numbers of one scope.
+/// All loads on one scope: Bates itself, the safe consumer, and plain `LPOP`.
 pub(crate) struct Loads {
     own: Arc<Load>,
     pub(crate) safe: Arc<Load>,
@@ -78,10 +78,10 @@ impl Loads {
         let (port, http) = (server.port, server.http);
         let mut threads = own.threads(2, move |load| {
             let mut client = Client::connect(port).unwrap();
-            while load.goes_on() {
+            while load.is_running() {
                 let answer = client.send(&["LPOP", "own:A"]).expect("Bates answers");
-                // The line after `$LENGTH`.
                 assert!(answer.starts_with('$'), "Bates refused: {answer}");
+                // The number is on the line after `$LENGTH`.
                 load.add(vec![client.line().expect("Bates answers")]);
             }
         });
@@ -90,7 +90,7 @@ impl Loads {
         threads.extend(safe.threads(1, move |load| pop_safely(load, &settings)));
         let url = redis.to_owned();
         threads.extend(plain.threads(2, move |load| {
-            while load.goes_on() {
+            while load.is_running() {
                 let popped: Option<Vec<String>> =
                     Redis::try_command(&url, &["LPOP", "pool:A", "2"]).flatten();
                 load.add(popped.unwrap_or_default());
@@ -99,13 +99,13 @@ impl Loads {
         Self { own, safe, plain, threads }
     }
 
-    /// Waits until so many more were taken from the list, also by those who pop directly.
-    pub(crate) fn taken_from_list(&self, more: u64) {
+    /// Waits until the safe consumer and the plain `LPOP` have each taken this many more numbers.
+    pub(crate) fn wait_for_list(&self, more: u64) {
         self.safe.wait_for(more);
         self.plain.wait_for(more);
     }
 
-    /// Ends all of it, and tells how many repeats those saw who pop directly. Nobody else may see any.
+    /// Ends all loads, and returns how many repeats plain `LPOP` saw. The other loads may see none.
     fn end(self, fault: &str) -> usize {
         for load in [&self.own, &self.safe, &self.plain] {
             load.stop.store(true, Ordering::Relaxed);
@@ -121,7 +121,7 @@ impl Loads {
         }
         let repeats = plain.iter().filter(|number| !seen.insert(number)).count();
         println!(
-            "{fault}: Bates gave {}, the safe consumer {}, no number twice; plain LPOP {}, of which {repeats} repeats",
+            "{fault}: Bates gave {}, the safe consumer {}, no number twice; plain LPOP {}, with {repeats} repeats",
             own.len(),
             safe.len(),
             plain.len()
@@ -130,26 +130,26 @@ impl Loads {
     }
 }
 
-/// Four tasks that share one consumer.
+/// Pops in four tasks that share one consumer.
 fn pop_safely(load: &Load, settings: &Settings) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let pool = Pool::open(settings).unwrap();
         let one = async || {
-            while load.goes_on() {
-                load.add(pool.pop(3).await.expect("one of the two is up"));
+            while load.is_running() {
+                load.add(pool.pop(3).await.expect("Redis or Bates is up"));
             }
         };
         tokio::join!(one(), one(), one(), one());
     });
 }
 
-/// A server, a Redis and a load that has begun. `fault` breaks Redis, and mends it if it can be mended.
-pub(crate) fn survive(name: &str, forgets: bool, fault: impl FnOnce(&mut Redis, &Loads)) -> usize {
-    survive_on(&Home::folder(), name, forgets, fault)
+/// Runs a server and a Redis under load while `fault` breaks Redis and, where possible, repairs it.
+pub(crate) fn survive(name: &str, loses_data: bool, fault: impl FnOnce(&mut Redis, &Loads)) -> usize {
+    survive_on(&Home::folder(), name, loses_data, fault)
 }
 
-fn survive_on(home: &Home, name: &str, forgets: bool, fault: impl FnOnce(&mut Redis, &Loads)) -> usize {
+fn survive_on(home: &Home, name: &str, loses_data: bool, fault: impl FnOnce(&mut Redis, &Loads)) -> usize {
     let mut redis = Redis::start();
     let server = home.start(&series(&redis.url(), "size: 1000", "{ p: A }"));
     redis.wait_for_level("pool:A", 200);
@@ -159,7 +159,7 @@ fn survive_on(home: &Home, name: &str, forgets: bool, fault: impl FnOnce(&mut Re
         load.wait_for(300);
     }
     fault(&mut redis, &loads);
-    if forgets {
+    if loses_data {
         while redis.epoch("pool:A") <= epoch {
             std::thread::yield_now();
         }
@@ -169,12 +169,12 @@ fn survive_on(home: &Home, name: &str, forgets: bool, fault: impl FnOnce(&mut Re
     loads.safe.wait_for(300);
     let repeats = loads.end(name);
     let gaps = gaps(&server);
-    assert!(gaps.contains_key("pool_invalidated") == forgets, "{gaps:?}");
+    assert!(gaps.contains_key("pool_invalidated") == loses_data, "{gaps:?}");
     repeats
 }
 
 #[test]
-fn redis_is_killed_for_good_and_documents_still_get_numbers() {
+fn a_redis_that_never_returns_fails_no_call_and_documents_still_get_numbers() {
     survive("killed for good", false, |redis, _| redis.server.kill().unwrap());
     let home = Home::folder();
     let sink = home.sink();
@@ -186,17 +186,17 @@ fn redis_is_killed_for_good_and_documents_still_get_numbers() {
 }
 
 #[test]
-fn redis_is_flushed() {
+fn a_flush_of_redis_repeats_no_number() {
     survive("flushed", true, |redis, _| redis.command(&["FLUSHALL"]));
 }
 
 #[test]
-fn redis_is_paused_and_goes_on() {
+fn a_pause_of_redis_repeats_no_number() {
     survive("paused", false, |redis, loads| {
         let _: String = redis.command(&["CLIENT", "PAUSE", "2000", "ALL"]);
         loads.own.wait_for(300);
         loads.safe.wait_for(300);
-        // Back at Redis by itself: the list is taken from again.
+        // After the pause the consumer takes from the list again.
         let before: u64 = redis.command(&["LLEN", "pool:A"]);
         while redis.level("pool:A") == before {
             std::thread::yield_now();
@@ -205,7 +205,7 @@ fn redis_is_paused_and_goes_on() {
 }
 
 #[test]
-fn redis_is_restarted_empty() {
+fn a_restart_of_redis_without_data_repeats_no_number() {
     survive("restarted empty", true, |redis, loads| {
         redis.server.kill().unwrap();
         loads.safe.wait_for(100);
@@ -214,7 +214,7 @@ fn redis_is_restarted_empty() {
 }
 
 #[test]
-fn redis_is_restarted_from_an_old_snapshot() {
+fn a_restart_of_redis_from_an_old_snapshot_repeats_no_number() {
     for home in [Home::folder(), Home::postgres()] {
         survive_on(&home, "restarted from an old snapshot", true, |redis, loads| {
             let _: String = redis.command(&["SAVE"]);
@@ -228,14 +228,14 @@ fn redis_is_restarted_from_an_old_snapshot() {
 }
 
 #[test]
-fn redis_is_replaced_by_a_replica_that_lagged() {
+fn a_failover_to_a_lagging_replica_repeats_no_number() {
     survive("replaced by a lagging replica", true, |redis, loads| {
         Fault::ReplacedByALaggingReplica.strike(redis, loads);
     });
 }
 
-/// Programs that are still connected with the old one take what the new one has as well.
+/// Programs that are still connected to the old server take numbers that the new one has, too.
 #[test]
-fn redis_is_switched_while_the_old_one_is_still_taken_from() {
+fn a_switch_to_a_replica_repeats_no_number_while_the_old_server_is_in_use() {
     survive("switched", true, |redis, loads| Fault::Switched.strike(redis, loads));
 }

@@ -1,4 +1,4 @@
-//! Lists that are filled, by whom they are asked for, and what is refused.
+//! Filling lists: when they are filled, for which scopes, and which configurations are refused.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,7 +6,7 @@ use super::{Home, Redis, bates, gaps, series};
 use crate::http::ask;
 
 #[test]
-fn lists_are_filled_refilled_at_their_watermark_and_give_numbers_in_order() {
+fn lists_are_refilled_at_their_watermark_and_give_numbers_in_order() {
     for home in [Home::folder(), Home::postgres()] {
         let redis = Redis::start();
         let server = home.start(&series(&redis.url(), "size: 100, refill_at: 30%", "{ p: A }"));
@@ -22,20 +22,24 @@ fn lists_are_filled_refilled_at_their_watermark_and_give_numbers_in_order() {
         assert!(seen.insert(&own), "{own} came from Bates and from the list");
         assert_eq!(seen.len(), 171);
         redis.wait_for_level("pool:A", 100);
-        assert_eq!(gaps(&server), HashMap::default(), "what was taken and what is there is no gap");
+        assert_eq!(gaps(&server), HashMap::default(), "neither taken nor waiting numbers are gaps");
     }
 }
 
 #[test]
-fn a_pool_is_kept_once_it_was_asked_for_and_after_a_restart_goes_on_where_the_cursor_stands() {
+fn a_requested_pool_stays_filled_and_continues_at_the_cursor_after_a_restart() {
     for home in [Home::folder(), Home::postgres()] {
         let redis = Redis::start();
         let series = series(&redis.url(), "low: 5, batch: 20", "{ p: \"*\" }");
         let server = home.start(&series);
-        let (status, asked) = ask(server.http, "POST", "/v1/series/ticket/pool", r#"{"scope":{"p":"B"}}"#);
-        assert_eq!((status, asked["key"].as_str()), (202, Some("pool:B")));
+        let (status, answer) = ask(server.http, "POST", "/v1/series/ticket/pool", r#"{"scope":{"p":"B"}}"#);
+        assert_eq!((status, answer["key"].as_str()), (202, Some("pool:B")));
         redis.wait_for_level("pool:B", 20);
-        assert_eq!(server.redis_cli(&["LPOP", "own:C"]), "C-1", "a scope that matches has a pool by itself");
+        assert_eq!(
+            server.redis_cli(&["LPOP", "own:C"]),
+            "C-1",
+            "a scope that matches the configuration gets a pool when it is used"
+        );
         redis.wait_for_level("pool:C", 20);
         server.stop();
         let before: Vec<String> = redis.command(&["LPOP", "pool:B", "20"]);
@@ -43,7 +47,7 @@ fn a_pool_is_kept_once_it_was_asked_for_and_after_a_restart_goes_on_where_the_cu
         redis.wait_for_level("pool:B", 20);
         let after: Vec<String> = redis.command(&["LPOP", "pool:B", "20"]);
         assert_eq!((before[19].as_str(), after[0].as_str()), ("B-20", "B-21"));
-        assert_eq!(redis.epoch("pool:B"), 1, "a restart of Bates begins nothing anew");
+        assert_eq!(redis.epoch("pool:B"), 1, "a restart of Bates does not start the list over");
         let (_, pools) = ask(server.http, "GET", "/v1/pools?series=ticket", "");
         let keys: Vec<&str> =
             pools["pools"].as_array().unwrap().iter().map(|pool| pool["key"].as_str().unwrap()).collect();
@@ -52,77 +56,77 @@ fn a_pool_is_kept_once_it_was_asked_for_and_after_a_restart_goes_on_where_the_cu
 }
 
 #[test]
-fn a_pool_is_filled_by_hand_and_by_a_process_that_does_nothing_else() {
+fn bates_fill_fills_a_pool_once_or_as_a_watching_process() {
     let (home, redis) = (Home::postgres(), Redis::start());
     let server = home.start(&series("redis://127.0.0.1:1", "size: 30000", ""));
     drop(server);
     std::fs::write(home.path("bates.yaml"), format!("series:\n{}", series(&redis.url(), "size: 30000", "")))
         .unwrap();
     let filled = bates(&home, &["fill", "ticket", "p=A"]);
-    let said = String::from_utf8_lossy(&filled.stdout);
-    assert!(said.contains("30,000 numbers pushed to pool:A"), "{filled:?}");
+    let stdout = String::from_utf8_lossy(&filled.stdout);
+    assert!(stdout.contains("30,000 numbers pushed to pool:A"), "{filled:?}");
     let again = bates(&home, &["fill", "ticket", "p=A"]);
     assert!(String::from_utf8_lossy(&again.stdout).contains("pool:A is not low"), "{again:?}");
     let all: Vec<String> = redis.command(&["LPOP", "pool:A", "30000"]);
     assert_eq!(all, (1..30_001).map(|at| format!("A-{at}")).collect::<Vec<_>>());
-    let mut keeper = super::command(&home, &["fill", "--watch"]).spawn().unwrap();
+    let mut watcher = super::command(&home, &["fill", "--watch"]).spawn().unwrap();
     redis.wait_for_level("pool:A", 30_000);
-    keeper.kill().unwrap();
-    keeper.wait().unwrap();
+    watcher.kill().unwrap();
+    watcher.wait().unwrap();
     let bad = bates(&home, &["fill", "ticket"]);
     assert!(String::from_utf8_lossy(&bad.stderr).contains("it needs exactly"), "{bad:?}");
 }
 
 #[test]
-fn a_list_that_was_there_before_is_left_alone_and_told_of() {
+fn an_existing_list_is_left_alone_and_reported() {
     let (home, redis) = (Home::folder(), Redis::start());
     let _: u64 = redis.command(&["RPUSH", "pool:A", "mine", "too"]);
     let server = home.start(&series(&redis.url(), "size: 10", "{ p: A }, { p: B }"));
     redis.wait_for_level("pool:B", 10);
     let body = r#"{"scope":{"p":"A"},"run_id":"x","replication_id":"y"}"#;
-    let asked = loop {
-        // The filler may be looking at it just now.
-        let asked = ask(server.http, "POST", "/v1/series/ticket/pool/attach", body);
-        if asked.1["code"] != "pool_elsewhere" {
-            break asked;
+    let (status, answer) = loop {
+        // The filler may be looking at the list at the moment.
+        let (status, answer) = ask(server.http, "POST", "/v1/series/ticket/pool/attach", body);
+        if answer["code"] != "pool_elsewhere" {
+            break (status, answer);
         }
     };
-    assert_eq!((asked.0, asked.1["code"].as_str()), (503, Some("pool_unavailable")));
-    let detail = asked.1["detail"].as_str().unwrap();
+    assert_eq!((status, answer["code"].as_str()), (503, Some("pool_unavailable")));
+    let detail = answer["detail"].as_str().unwrap();
     assert!(detail.contains("that Bates did not make"), "{detail}");
-    let kept: Vec<String> = redis.command(&["LRANGE", "pool:A", "0", "-1"]);
-    assert_eq!(kept, ["mine", "too"]);
-    let said = server.stop();
-    assert!(said.contains("the pool pool:A cannot be filled"), "{said}");
+    let list: Vec<String> = redis.command(&["LRANGE", "pool:A", "0", "-1"]);
+    assert_eq!(list, ["mine", "too"]);
+    let log = server.stop();
+    assert!(log.contains("the pool pool:A cannot be filled"), "{log}");
 }
 
 #[test]
-fn what_is_no_list_is_neither_replaced_nor_fed_with_numbers_that_nobody_gets() {
+fn a_key_of_another_type_is_not_replaced_and_costs_no_numbers() {
     let (home, redis) = (Home::folder(), Redis::start());
     let _: String = redis.command(&["SET", "pool:A", "mine"]);
     let server = home.start(&series(&redis.url(), "size: 10", "{ p: A }, { p: B }"));
     redis.wait_for_level("pool:B", 10);
     let _: u64 = redis.command(&["DEL", "pool:B"]);
     let _: u64 = redis.command(&["HSET", "pool:B", "a", "b"]);
-    let failed = "bates_pool_fill_errors_total{series=\"ticket\"} ";
+    let metric = "bates_pool_fill_errors_total{series=\"ticket\"} ";
     let count = || {
         let request = "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n";
         let (_, _, body) = crate::http::exchange(server.http, request.as_bytes());
         let text = String::from_utf8(body).unwrap();
-        let line = text.lines().find_map(|line| line.strip_prefix(failed)).unwrap_or("0").to_owned();
+        let line = text.lines().find_map(|line| line.strip_prefix(metric)).unwrap_or("0").to_owned();
         line.parse::<u64>().unwrap()
     };
-    // The first one for each of the two, and then one again.
+    // One failure for each of the two keys, and one retry.
     while count() < 3 {
         std::thread::yield_now();
     }
     assert_eq!(redis.command::<String>(&["GET", "pool:A"]), "mine");
     assert_eq!(redis.command::<String>(&["HGET", "pool:B", "a"]), "b");
-    assert_eq!(gaps(&server), HashMap::default(), "nothing was granted for it");
+    assert_eq!(gaps(&server), HashMap::default(), "no number was granted for these keys");
 }
 
 #[test]
-fn a_floor_and_an_adoption_empty_the_list_before_they_answer_and_go_past_what_it_held() {
+fn a_floor_and_an_adoption_empty_the_list_and_continue_past_its_numbers() {
     for home in [Home::folder(), Home::postgres()] {
         let redis = Redis::start();
         let series = series(&redis.url(), "size: 100", "{ p: A }");
@@ -132,8 +136,8 @@ fn a_floor_and_an_adoption_empty_the_list_before_they_answer_and_go_past_what_it
             server.take().unwrap().stop();
         }
         let raised = bates(&home, &["floor", "ticket", "p=A", "50"]);
-        let said = String::from_utf8_lossy(&raised.stderr);
-        assert!(raised.status.success() && said.contains("had numbers below 101"), "{raised:?}");
+        let stderr = String::from_utf8_lossy(&raised.stderr);
+        assert!(raised.status.success() && stderr.contains("had numbers below 101"), "{raised:?}");
         let running = server.unwrap_or_else(|| home.start(&series));
         let first = loop {
             let popped: Option<Vec<String>> = redis.command(&["LPOP", "pool:A", "1"]);
@@ -158,7 +162,7 @@ fn a_floor_and_an_adoption_empty_the_list_before_they_answer_and_go_past_what_it
 }
 
 #[test]
-fn a_folder_that_was_put_back_pushes_nothing_until_its_cursor_is_past_the_list() {
+fn a_restored_folder_pushes_nothing_until_its_cursor_is_past_the_list() {
     let (home, redis) = (Home::folder(), Redis::start());
     home.start(&series(&redis.url(), "size: 100", "")).stop();
     let series = series(&redis.url(), "size: 100", "{ p: A }");
@@ -171,10 +175,10 @@ fn a_folder_that_was_put_back_pushes_nothing_until_its_cursor_is_past_the_list()
     std::fs::remove_dir_all(home.path("data")).unwrap();
     std::fs::rename(home.path("copy"), home.path("data")).unwrap();
     let server = home.start(&series);
-    let asked = r#"{"scope":{"p":"A"},"run_id":"x","replication_id":"y"}"#;
+    let body = r#"{"scope":{"p":"A"},"run_id":"x","replication_id":"y"}"#;
     let detail = loop {
-        // The filler may be looking at it just now.
-        let (_, answer) = ask(server.http, "POST", "/v1/series/ticket/pool/attach", asked);
+        // The filler may be looking at the list at the moment.
+        let (_, answer) = ask(server.http, "POST", "/v1/series/ticket/pool/attach", body);
         if answer["code"] == "pool_unavailable" {
             break answer["detail"].as_str().unwrap().to_owned();
         }
@@ -191,7 +195,7 @@ fn a_folder_that_was_put_back_pushes_nothing_until_its_cursor_is_past_the_list()
 }
 
 #[test]
-fn a_list_is_begun_anew_once_for_each_time_that_redis_forgot_also_without_a_restart() {
+fn a_list_starts_over_once_for_each_loss_of_data_even_without_a_restart() {
     let (home, redis) = (Home::folder(), Redis::start());
     let _server = home.start(&series(&redis.url(), "size: 100", "{ p: A }"));
     let taken = |epoch: u64| {
@@ -204,17 +208,17 @@ fn a_list_is_begun_anew_once_for_each_time_that_redis_forgot_also_without_a_rest
     let mut seen: HashSet<String> = taken(1).into_iter().collect();
     let _: String = redis.command(&["FLUSHALL"]);
     seen.extend(taken(2));
-    // As if the memory of some time ago had come back under the running process.
+    // As if Redis had returned to an earlier state without a restart.
     let _: u64 = redis.command(&["HSET", "{pool:A}:bates", "to", "5"]);
     while redis.epoch("pool:A") < 3 {
         std::thread::yield_now();
     }
     seen.extend(taken(3));
-    assert_eq!(seen.len(), 270, "each came once");
+    assert_eq!(seen.len(), 270, "each number came once");
 }
 
 #[test]
-fn a_series_runs_out_and_its_list_holds_the_last_ones() {
+fn the_list_of_an_exhausted_series_has_its_last_numbers() {
     let (home, redis) = (Home::folder(), Redis::start());
     let pool = format!("{{ redis: \"{}\", key: last, size: 64 }}", redis.url());
     let server =
@@ -227,7 +231,7 @@ fn a_series_runs_out_and_its_list_holds_the_last_ones() {
         }
     }
     let (status, answer) = ask(server.http, "POST", "/v1/series/tiny/next", "");
-    assert_eq!((status, answer["code"].as_str()), (410, Some("exhausted")), "all of them were in the list");
+    assert_eq!((status, answer["code"].as_str()), (410, Some("exhausted")), "all numbers were in the list");
 }
 
 #[test]
@@ -264,8 +268,8 @@ fn configurations_that_could_repeat_or_confuse_numbers_are_refused() {
     ] {
         std::fs::write(home.path("bates.yaml"), format!("series:\n  x: {{ {series} }}\n")).unwrap();
         let refused = bates(&home, &["check"]);
-        let said = String::from_utf8_lossy(&refused.stderr);
-        assert!(!refused.status.success() && said.contains(problem), "{series}: {said}");
+        let stderr = String::from_utf8_lossy(&refused.stderr);
+        assert!(!refused.status.success() && stderr.contains(problem), "{series}: {stderr}");
     }
     let one = "pattern: \"{seq}\", pool: { redis: \"redis://x\", key: k, size: 5 }";
     std::fs::write(home.path("bates.yaml"), format!("series:\n  x: {{ {one} }}\n  y: {{ {one} }}\n"))

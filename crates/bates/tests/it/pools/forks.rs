@@ -1,4 +1,4 @@
-//! A process that is forked from a consumer of a pool: it takes none of what was popped.
+//! A process forked from a consumer of a pool: the fork uses none of the popped numbers.
 
 use bates_client::{Pool, PopError, Settings};
 use fork::{Fork, WEXITSTATUS, WIFEXITED};
@@ -7,7 +7,7 @@ use tokio::runtime::{Builder, Runtime};
 use super::{Home, Redis, series};
 
 #[test]
-fn a_forked_consumer_gets_errors_and_none_of_what_was_popped() {
+fn a_forked_consumer_gets_errors_and_no_popped_number() {
     let (redis, home, runtime) = (Redis::start(), Home::folder(), Runtime::new().unwrap());
     let server = home.start(&series(&redis.url(), "size: 600", "{ p: A }"));
     redis.wait_for_level("pool:A", 600);
@@ -27,8 +27,12 @@ fn a_forked_consumer_gets_errors_and_none_of_what_was_popped() {
         }
     };
     let status = fork::waitpid(child).unwrap();
-    assert_eq!((WIFEXITED(status), WEXITSTATUS(status)), (true, 0), "which of them was wrong");
+    assert_eq!(
+        (WIFEXITED(status), WEXITSTATUS(status)),
+        (true, 0),
+        "the exit status is the index of the failed check, plus 1"
+    );
     let more = runtime.block_on(pool.pop(5)).unwrap();
-    assert!(more.len() == 5 && !more.contains(&first[0]), "this process goes on");
+    assert!(more.len() == 5 && !more.contains(&first[0]), "the parent continues");
     assert!(!pool.rest().is_empty());
 }

@@ -1,4 +1,4 @@
-//! Many pools, several nodes, and programs that take from Redis directly.
+//! Many pools and several nodes, with programs that take from Redis directly.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -19,7 +19,7 @@ fn memory(server: &Server) -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// What one client took, and the longest list that it saw.
+/// Takes numbers until stopped; returns them and the length of the longest list seen.
 fn take(url: &str, client: usize, taken: &AtomicU64, stop: &AtomicBool) -> (Vec<String>, u64) {
     let mut connection = redis::Client::open(url).unwrap().get_connection().unwrap();
     let (mut numbers, mut longest) = (Vec::new(), 0);
@@ -44,7 +44,7 @@ fn take(url: &str, client: usize, taken: &AtomicU64, stop: &AtomicBool) -> (Vec<
     (numbers, longest)
 }
 
-/// A program that finds a list empty waits a little.
+/// Waits a short time for a number when the list is empty.
 fn wait_for_one(connection: &mut redis::Connection, key: &str) -> Vec<String> {
     let popped: Option<(String, String)> =
         redis::cmd("BLPOP").arg(key).arg(0.2).query(connection).unwrap_or_default();
@@ -52,7 +52,7 @@ fn wait_for_one(connection: &mut redis::Connection, key: &str) -> Vec<String> {
 }
 
 #[test]
-fn three_nodes_and_twenty_programs_on_three_hundred_pools_repeat_nothing_and_fill_one_at_a_time() {
+fn three_nodes_and_twenty_programs_repeat_no_number_and_each_pool_has_one_filler_at_a_time() {
     let (home, redis) = (Home::postgres(), Redis::start());
     let scopes: Vec<String> = (0..POOLS).map(|at| format!("{{ p: \"{at}\" }}")).collect();
     let series = series(&redis.url(), &format!("size: {SIZE}"), &scopes.join(", "));
@@ -86,7 +86,7 @@ fn three_nodes_and_twenty_programs_on_three_hundred_pools_repeat_nothing_and_fil
     }
     let longest = all.iter().map(|(_, longest)| *longest).max().unwrap();
     assert!(longest <= SIZE, "a list of {longest}: two fillers were at work on one pool");
-    // A herd would leave ranges behind that were granted and never pushed.
+    // Concurrent fillers would leave ranges that were granted and never pushed.
     assert_eq!(gaps(&nodes[0]), HashMap::default());
     assert!(grown.iter().all(|kib| *kib < 32 * 1024), "memory grew by {grown:?} KiB");
 }

@@ -1,5 +1,4 @@
-//! `bates pop` and the client behind it on a real Bates: what either of the two servers does costs no call, and gives
-//! no number twice.
+//! `bates pop` and the client behind it, against real servers: faults of Redis fail no call and repeat no number.
 
 use std::collections::HashSet;
 use std::process::Output;
@@ -9,8 +8,8 @@ use bates_client::{Pool, Settings};
 use super::{Home, Redis, command, series};
 use crate::running::Server;
 
-/// Numbers of which none came before.
-fn are_new<'n>(seen: &mut HashSet<String>, numbers: impl IntoIterator<Item = &'n str>) {
+/// Asserts that none of the numbers came before.
+fn assert_new<'n>(seen: &mut HashSet<String>, numbers: impl IntoIterator<Item = &'n str>) {
     for number in numbers {
         assert!(seen.insert(number.to_owned()), "{number} came twice");
     }
@@ -27,7 +26,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn numbers_are_popped_from_the_command_line_whatever_becomes_of_redis() {
+fn bates_pop_gives_numbers_through_every_fault_of_redis() {
     let (home, mut redis) = (Home::folder(), Redis::start());
     let server = home.start(&series(&redis.url(), "size: 5000", "{ p: A }"));
     redis.wait_for_level("pool:A", 5_000);
@@ -37,7 +36,7 @@ fn numbers_are_popped_from_the_command_line_whatever_becomes_of_redis() {
         assert!(output.status.success(), "{}", text(&output.stderr));
         let lines = text(&output.stdout);
         assert_eq!(lines.lines().count().to_string(), count);
-        are_new(&mut seen, lines.lines());
+        assert_new(&mut seen, lines.lines());
         lines
     };
     assert_eq!(take(&redis, "3"), "A-1\nA-2\nA-3\n");
@@ -54,7 +53,7 @@ fn numbers_are_popped_from_the_command_line_whatever_becomes_of_redis() {
 }
 
 #[test]
-fn what_cannot_be_popped_is_told_with_the_exit_code_of_its_error() {
+fn bates_pop_reports_an_error_with_its_exit_code() {
     let (home, redis) = (Home::folder(), Redis::start());
     let server = home.start(&series(&redis.url(), "size: 10", "{ p: A }"));
     for (arguments, code, words) in [
@@ -64,38 +63,38 @@ fn what_cannot_be_popped_is_told_with_the_exit_code_of_its_error() {
         (&["p=A", "--json", "-n", "1000001"], 2, "1000001 is not in 1..=1000000"),
     ] {
         let output = pop(&home, &server, &redis, arguments);
-        let told = text(&output.stderr);
-        assert!(output.status.code() == Some(code) && told.contains(words), "{arguments:?}: {told}");
+        let stderr = text(&output.stderr);
+        assert!(output.status.code() == Some(code) && stderr.contains(words), "{arguments:?}: {stderr}");
     }
-    let nobody = ["pop", "ticket", "p=A", "--redis", "redis://127.0.0.1:1", "--url", "http://127.0.0.1:1"];
-    let output = command(&home, &nobody).output().unwrap();
-    let told = text(&output.stderr);
-    assert!(output.status.code() == Some(3) && told.contains("neither Redis nor Bates"), "{told}");
+    let no_server = ["pop", "ticket", "p=A", "--redis", "redis://127.0.0.1:1", "--url", "http://127.0.0.1:1"];
+    let output = command(&home, &no_server).output().unwrap();
+    let stderr = text(&output.stderr);
+    assert!(output.status.code() == Some(3) && stderr.contains("neither Redis nor Bates"), "{stderr}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn programs_that_pop_through_restarts_of_redis_get_each_number_once_and_no_error() {
+async fn programs_that_pop_during_restarts_of_redis_get_each_number_once_and_no_error() {
     let (home, mut redis) = (Home::folder(), Redis::start());
-    let described = series(&redis.url(), "size: 2000", "{ p: A }");
-    let server = home.start(&described);
+    let definition = series(&redis.url(), "size: 2000", "{ p: A }");
+    let server = home.start(&definition);
     redis.wait_for_level("pool:A", 2_000);
     let mut settings = Settings::new(format!("http://127.0.0.1:{}", server.http), redis.url(), "ticket");
     settings.scope.insert("p".into(), "A".into());
     let pools: Vec<Pool> = (0..4).map(|_| Pool::open(&settings).unwrap()).collect();
     let mut seen = HashSet::new();
     for _ in 0..3 {
-        take_by_all(&pools, &mut seen).await;
+        take_concurrently(&pools, &mut seen).await;
         let _: String = redis.command(&["SAVE"]);
-        take_by_all(&pools, &mut seen).await;
+        take_concurrently(&pools, &mut seen).await;
         redis.server.kill().unwrap();
-        take_by_all(&pools, &mut seen).await;
+        take_concurrently(&pools, &mut seen).await;
         redis.server.restart().unwrap();
-        take_by_all(&pools, &mut seen).await;
+        take_concurrently(&pools, &mut seen).await;
     }
 }
 
-/// Each pool is taken from by several at once.
-async fn take_by_all(pools: &[Pool], seen: &mut HashSet<String>) {
+/// Several tasks take from each pool at once.
+async fn take_concurrently(pools: &[Pool], seen: &mut HashSet<String>) {
     let mut callers = Vec::new();
     for pool in pools.iter().cycle().take(pools.len() * 5) {
         let pool = pool.clone();
@@ -108,6 +107,6 @@ async fn take_by_all(pools: &[Pool], seen: &mut HashSet<String>) {
         }));
     }
     for caller in callers {
-        are_new(seen, caller.await.unwrap().iter().map(String::as_str));
+        assert_new(seen, caller.await.unwrap().iter().map(String::as_str));
     }
 }

@@ -1,4 +1,4 @@
-//! A filler that sleeps through its lock.
+//! A filler that stalls until its lock has expired.
 
 use std::collections::HashSet;
 use std::process::{Child, Stdio};
@@ -8,8 +8,8 @@ use crate::running::signal;
 
 const SIZE: u64 = 300_000;
 
-/// A filler that is stopped when it has pushed a part, and its lock ended as if its time were over.
-fn asleep(home: &Home, redis: &Redis, environment: &[(&str, &str)]) -> Child {
+/// Starts a filler, stops it after it has pushed a part, and deletes its lock as if it had expired.
+fn stalled_filler(home: &Home, redis: &Redis, environment: &[(&str, &str)]) -> Child {
     let mut filler = command(home, &["fill", "ticket", "p=A"]);
     let mut filler = filler
         .envs(environment.iter().copied())
@@ -21,31 +21,31 @@ fn asleep(home: &Home, redis: &Redis, environment: &[(&str, &str)]) -> Child {
         assert!(filler.try_wait().unwrap().is_none(), "it ended before it was stopped");
     }
     signal(filler.id(), "STOP");
-    assert!(redis.level("pool:A") < SIZE, "it was stopped on its way");
+    assert!(redis.level("pool:A") < SIZE, "it was stopped before the end");
     let _: u64 = redis.command(&["DEL", "{pool:A}:bates:lock"]);
     filler
 }
 
-/// Nodes that fill nothing by themselves: the pool is asked for by hand alone.
-fn started(home: &Home, redis: &Redis) -> String {
+/// Creates the series in the store. Its configuration lists no scope, so that only `bates fill` fills the pool.
+fn create_series(home: &Home, redis: &Redis) -> String {
     let series = series(&redis.url(), &format!("size: {SIZE}, refill_at: 99%"), "");
     drop(home.start(&series));
     series
 }
 
 #[test]
-fn a_filler_that_wakes_behind_another_one_pushes_nothing_and_says_what_it_did_not_use() {
+fn a_filler_that_wakes_after_another_pushes_nothing_and_reports_its_unused_numbers() {
     let (home, redis) = (Home::postgres(), Redis::start());
-    let series = started(&home, &redis);
-    let sleeper = asleep(&home, &redis, &[]);
+    let series = create_series(&home, &redis);
+    let stalled = stalled_filler(&home, &redis, &[]);
     let other = bates(&home, &["fill", "ticket", "p=A"]);
     assert!(other.status.success(), "{other:?}");
     let full = redis.level("pool:A");
     assert_eq!(full, SIZE);
-    signal(sleeper.id(), "CONT");
-    let ended = sleeper.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(!ended.status.success() && said.contains("another filler was faster"), "{said}");
+    signal(stalled.id(), "CONT");
+    let ended = stalled.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&ended.stderr);
+    assert!(!ended.status.success() && stderr.contains("another filler was faster"), "{stderr}");
     assert_eq!(redis.level("pool:A"), SIZE, "a stale push is refused");
     let all: Vec<String> = redis.command(&["LRANGE", "pool:A", "0", "-1"]);
     assert_eq!(all.iter().collect::<HashSet<_>>().len() as u64, SIZE);
@@ -54,16 +54,16 @@ fn a_filler_that_wakes_behind_another_one_pushes_nothing_and_says_what_it_did_no
     assert!(gaps["fill_fenced"] > 0 && gaps.len() == 1, "{gaps:?}");
 }
 
-/// The test above is worth as much as the bug it finds.
+/// Shows that the test above can fail.
 #[test]
 fn without_a_fence_a_stale_push_goes_through() {
     let (home, redis) = (Home::postgres(), Redis::start());
-    started(&home, &redis);
+    create_series(&home, &redis);
     let unfenced = [("BATES_PLANTED_BUG", "push-without-fence")];
-    let sleeper = asleep(&home, &redis, &unfenced);
+    let stalled = stalled_filler(&home, &redis, &unfenced);
     let mut other = command(&home, &["fill", "ticket", "p=A"]);
     assert!(other.envs(unfenced).output().unwrap().status.success());
-    signal(sleeper.id(), "CONT");
-    sleeper.wait_with_output().unwrap();
+    signal(stalled.id(), "CONT");
+    stalled.wait_with_output().unwrap();
     assert!(redis.level("pool:A") > SIZE);
 }

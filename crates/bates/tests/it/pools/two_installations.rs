@@ -1,4 +1,4 @@
-//! Two installations that were given one Redis and one key: neither takes the list of the other for its own.
+//! Two installations configured with the same Redis and key: neither uses the list of the other.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -8,27 +8,27 @@ use bates_client::{Pool, Settings};
 use super::{Home, Redis, series};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_consumer_takes_nothing_from_the_list_of_another_installation_and_its_server_stays_away() {
+async fn neither_a_consumer_nor_its_server_uses_the_list_of_another_installation() {
     let redis = Redis::start();
     let (first, second) = (Home::folder(), Home::folder());
-    let described = series(&redis.url(), "size: 600", "{ p: A }");
-    let one = first.start(&described);
+    let definition = series(&redis.url(), "size: 600", "{ p: A }");
+    let one = first.start(&definition);
     redis.wait_for_level("pool:A", 600);
     let mut settings = Settings::new(format!("http://127.0.0.1:{}", one.http), redis.url(), "ticket");
     settings.scope = [("p".to_owned(), "A".to_owned())].into();
-    // Redis is waited for as long as it takes, so that it is taken from if that is allowed.
+    // Long enough that the consumer would take from Redis if it were allowed to.
     settings.deadline = Duration::from_mins(5);
     let pool = Pool::open(&settings).unwrap();
     let mut taken: HashSet<String> = pool.pop(300).await.unwrap().into_iter().collect();
     one.signal("STOP");
     let _: String = redis.command(&["FLUSHALL"]);
-    let other = second.start(&described);
+    let other = second.start(&definition);
     redis.wait_for_level("pool:A", 600);
-    assert_eq!(redis.epoch("pool:A"), 1, "as in the first list");
+    assert_eq!(redis.epoch("pool:A"), 1, "the same epoch as the first list");
     one.signal("CONT");
     taken.extend(pool.pop(900).await.unwrap());
-    assert_eq!(taken.len(), 1_200, "the numbers of the other installation are others' to give");
-    assert_eq!(redis.level("pool:A"), 600, "nothing was taken from its list, and nothing pushed into it");
+    assert_eq!(taken.len(), 1_200, "no number of the other installation");
+    assert_eq!(redis.level("pool:A"), 600, "the list of the other installation is untouched");
     one.stop_once_it_said("another installation of Bates fills the list");
     drop(other);
 }
