@@ -133,8 +133,11 @@ fn the_audit_names_the_pool_for_pushed_numbers_and_the_caller_for_numbers_taken_
         let number = own["values"][1].as_str().unwrap();
         let found = summaries(&entries(server.http, &format!("&id={number}")));
         assert!(found.len() == 1 && found[0].starts_with("clinic http "), "{found:?}");
-        let of_pool = summaries(&entries(server.http, "&who=pool%20pool%3AA"));
-        assert!(!of_pool.is_empty() && of_pool.iter().all(|entry| entry.starts_with("pool pool:A pool ")));
+        let pool_entries = summaries(&entries(server.http, "&who=pool%20pool%3AA"));
+        assert!(
+            !pool_entries.is_empty()
+                && pool_entries.iter().all(|entry| entry.starts_with("pool pool:A pool "))
+        );
     }
 }
 

@@ -49,8 +49,8 @@ fn entries_are_found_by_number_scope_caller_and_time_in_pages() {
         );
         for (at, number) in shuffled.iter().enumerate() {
             let caller = if at < 3 { "registry" } else { "clinic" };
-            let of_number = found(&format!("&id={number}"));
-            assert!(of_number.len() == 1 && of_number[0].starts_with(caller), "{number}: {of_number:?}");
+            let matches = found(&format!("&id={number}"));
+            assert!(matches.len() == 1 && matches[0].starts_with(caller), "{number}: {matches:?}");
         }
         assert_eq!(found("&since=2100-01-01"), [""; 0]);
         let all = entries(server.http, "");
@@ -94,7 +94,7 @@ fn a_bad_query_is_refused_and_the_error_names_the_field() {
         assert_eq!((status, &problem["code"]), (422, &json!(code)), "{query}: {problem}");
         assert!(problem["detail"].as_str().unwrap().contains(message), "{query}: {problem}");
     }
-    let (status, _) = ask_as(server.http, "shared", "GET /v1/audit?series=nobody&id=A-1", "");
+    let (status, _) = ask_as(server.http, "shared", "GET /v1/audit?series=unknown&id=A-1", "");
     assert_eq!(status, 404);
 }
 
@@ -121,7 +121,7 @@ fn the_command_shows_a_table_json_or_csv() {
     assert!(json.lines().count() == 1 && json.contains("\"who\":\"clinic\""), "{json}");
     assert_eq!(bates(&["--limit", "3", "--json"]).lines().count(), 3);
     assert!(bates(&["d", "p=B", "--csv"]).contains("d,\"p=B\",1,6,\"B-1\",\"B-5\",5,\"clinic\",http,"));
-    assert_eq!(bates(&["--who", "nobody", "--csv"]).lines().count(), 1);
+    assert_eq!(bates(&["--who", "unknown", "--csv"]).lines().count(), 1);
 }
 
 #[test]

@@ -89,17 +89,18 @@ async fn documents_are_numbered_delivered_and_looked_up() {
 async fn a_key_means_the_same_in_a_single_request_and_in_a_stream() {
     let stage = Stage::new();
     let bills = stage.client().series("bill");
-    let of = |key: &str, title: &str| Document::new(&json!({"title": title})).unwrap().with_key(key).unwrap();
+    let bill =
+        |key: &str, title: &str| Document::new(&json!({"title": title})).unwrap().with_key(key).unwrap();
     let keys = ["order-4711", "\"quoted\"", " spaced ", "a\"b\\c", "~"];
     let mut numbers = Vec::new();
     for key in keys {
-        numbers.push(bills.assign(&of(key, "x")).await.unwrap().id);
+        numbers.push(bills.assign(&bill(key, "x")).await.unwrap().id);
     }
-    let documents: Vec<Document> = keys.map(|key| of(key, "x")).into();
+    let documents: Vec<Document> = keys.map(|key| bill(key, "x")).into();
     let again = bills.assign_all(&documents).await.unwrap();
     assert_eq!(again.into_iter().map(|one| one.unwrap().id).collect::<Vec<_>>(), numbers);
     assert_eq!(numbers, ["B-1", "B-2", "B-3", "B-4", "B-5"]);
-    assert_eq!(bills.assign(&of("order-4711", "y")).await.unwrap_err().code(), Some("key_reused"));
+    assert_eq!(bills.assign(&bill("order-4711", "y")).await.unwrap_err().code(), Some("key_reused"));
 }
 
 #[tokio::test]

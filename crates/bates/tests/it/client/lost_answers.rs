@@ -94,9 +94,9 @@ async fn a_request_for_gapless_numbers_is_repeated_only_if_none_was_burned() {
 async fn the_client_waits_as_long_as_a_busy_server_asks() {
     let stage = Stage::new();
     let proxy = Proxy::start(stage.server.http, [problem(503, "busy", false, 1)]);
-    let begun = Instant::now();
+    let start = Instant::now();
     assert_eq!(proxy.client().series("ticket").next().await.unwrap(), "T-1");
-    assert!(begun.elapsed() >= Duration::from_secs(1), "{:?}", begun.elapsed());
+    assert!(start.elapsed() >= Duration::from_secs(1), "{:?}", start.elapsed());
 }
 
 #[tokio::test]

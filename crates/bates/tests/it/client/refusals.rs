@@ -36,7 +36,7 @@ async fn an_error_of_the_server_keeps_its_code() {
     for (error, code) in [
         (plans.next().await.unwrap_err(), "bad_scope"),
         (scoped("a b").next().await.unwrap_err(), "bad_scope"),
-        (client.series("nobody").next().await.unwrap_err(), "unknown_series"),
+        (client.series("unknown").next().await.unwrap_err(), "unknown_series"),
         (client.series("No/body").next().await.unwrap_err(), "bad_name"),
         (client.series("ticket").assign(&document).await.unwrap_err(), "no_sink"),
         (client.series("bill").reserve(Duration::ZERO).await.unwrap_err(), "bad_count"),

@@ -35,7 +35,7 @@ fn dashboard_queries() -> Vec<String> {
 fn used_metrics(expression: &str) -> Vec<(String, Vec<String>)> {
     let is_inner = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let starts = expression.match_indices("bates_").filter(|(at, _)| !expression[..*at].ends_with(is_inner));
-    let of = |at: usize| {
+    let metric_at = |at: usize| {
         let rest = &expression[at..];
         let (name, rest) = rest.split_at(rest.find(|c| !is_inner(c)).unwrap_or(rest.len()));
         let matchers =
@@ -44,7 +44,7 @@ fn used_metrics(expression: &str) -> Vec<(String, Vec<String>)> {
         let labels = labels.map(|matcher| matcher.trim().chars().take_while(|c| is_inner(*c)).collect());
         (name.to_owned(), labels.collect())
     };
-    starts.map(|(at, _)| of(at)).collect()
+    starts.map(|(at, _)| metric_at(at)).collect()
 }
 
 /// The labels that an expression groups by.

@@ -107,9 +107,10 @@ fn the_containers_run_as_they_are_rendered() {
         let borrowed = environment.iter().map(|(name, value)| (name.clone(), value.clone()));
         borrowed.filter(|(name, _)| name != "BATES_STORE").collect::<Vec<_>>()
     };
-    let of_node = variables(&environment);
-    let of_node: Vec<(&str, &str)> = of_node.iter().map(|(name, value)| (&**name, &**value)).collect();
-    let before = Server::try_node(&postgres.url(), &[], &of_node).err().unwrap();
+    let node_variables = variables(&environment);
+    let node_variables: Vec<(&str, &str)> =
+        node_variables.iter().map(|(name, value)| (&**name, &**value)).collect();
+    let before = Server::try_node(&postgres.url(), &[], &node_variables).err().unwrap();
     assert!(before.contains("migrate"), "a database without the schema is refused: {before}");
     let first = &rendered.nodes()["spec"]["template"]["spec"]["initContainers"][0];
     assert_eq!(list(&first["env"]).len(), 1, "the schema needs a store and nothing else");
@@ -120,7 +121,8 @@ fn the_containers_run_as_they_are_rendered() {
         assert!(migrate.output().unwrap().status.success(), "each pod may migrate again");
     }
     assert_eq!(container(&rendered)["args"][0], "serve");
-    let server = Server::try_node(&postgres.url(), &[], &of_node).unwrap_or_else(|error| panic!("{error}"));
+    let server =
+        Server::try_node(&postgres.url(), &[], &node_variables).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(server.redis_cli(&["--no-auth-warning", "-a", SECRET, "INCR", "counter:a"]), "1");
 }
 
@@ -227,12 +229,12 @@ fn pods_have_no_privilege_that_a_node_does_not_need() {
                 (&spec["automountServiceAccountToken"], &spec["enableServiceLinks"]),
                 (&false.into(), &false.into())
             );
-            let of_pod = &spec["securityContext"];
+            let pod_security = &spec["securityContext"];
             assert_eq!(
-                (&of_pod["runAsNonRoot"], &of_pod["seccompProfile"]["type"]),
+                (&pod_security["runAsNonRoot"], &pod_security["seccompProfile"]["type"]),
                 (&true.into(), &"RuntimeDefault".into())
             );
-            assert_eq!(of_pod["runAsUser"], 65532, "{set}: as the image");
+            assert_eq!(pod_security["runAsUser"], 65532, "{set}: as the image");
             for container in list(&spec["containers"]).iter().chain(list(&spec["initContainers"])) {
                 let security = &container["securityContext"];
                 let (escalates, reads) =

@@ -8,7 +8,7 @@ use super::receiver::{Behaviour, Receiver};
 use super::{Home, post};
 
 fn series(one: &Receiver, other: &Receiver) -> String {
-    let of = |name: &str, receiver: &Receiver| {
+    let definition = |name: &str, receiver: &Receiver| {
         format!(
             "  {name}: {{ pattern: \"{}-{{seq}}\", sink: {{ webhook: {{ url: \"http://127.0.0.1:{}/in\", secret: \
              whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw, allow_private: true, timeout_ms: 300 }} }} }}\n",
@@ -16,7 +16,7 @@ fn series(one: &Receiver, other: &Receiver) -> String {
             receiver.port
         )
     };
-    of("one", one) + &of("other", other)
+    definition("one", one) + &definition("other", other)
 }
 
 fn number(port: u16, series: &str, title: &str) -> String {

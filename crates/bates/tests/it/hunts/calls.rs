@@ -32,14 +32,14 @@ async fn calls_cancelled_at_any_point_repeat_no_number_and_leave_none_unexplaine
                 tokio::spawn(async move {
                     let (mut taken, mut calls, mut cancelled) = (Vec::new(), 0, 0);
                     for _ in 0..200 {
-                        let (count, patience) = (1 + hunt.below(5), hunt.below(4));
+                        let (count, mode) = (1 + hunt.below(5), hunt.below(4));
                         calls += 1;
                         let cancel = async {
-                            match patience {
+                            match mode {
                                 0 => std::future::pending().await,
                                 1 => drop(other.next().await),
                                 _ => {
-                                    for _ in 0..patience * 5 {
+                                    for _ in 0..mode * 5 {
                                         tokio::task::yield_now().await;
                                     }
                                 }

@@ -159,10 +159,10 @@ fn a_type_whose_last_ids_are_adopted_ends_exhausted_and_healthy() {
     // Restore the empty store with the same key, so the order is the same, and adopt the last five IDs.
     std::fs::remove_dir_all(&data).unwrap();
     std::fs::rename(&spare, &data).unwrap();
-    let file = setting.folder.path().join("given.txt");
+    let file = setting.folder.path().join("issued.txt");
     std::fs::write(&file, all[all.len() - 5..].join("\n")).unwrap();
     let mut adopt = setting.command();
-    adopt.args(["adopt", "--series", "few", "given.txt", "--data", "data"]).args(setting.flags());
+    adopt.args(["adopt", "--series", "few", "issued.txt", "--data", "data"]).args(setting.flags());
     assert!(adopt.output().unwrap().status.success());
     let server = setting.serve(&[]);
     assert_eq!(batch(&server, "few", 1_000), all[..all.len() - 5]);
