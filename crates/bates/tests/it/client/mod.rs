@@ -1,11 +1,11 @@
-//! The Rust client against server processes: what every call answers, and what it does when answers get lost.
+//! The Rust client against server processes: what every call returns, and what the client does when answers get lost.
 
-mod asking;
-mod keeping;
-mod losing;
+mod calls;
+mod kills;
+mod lost_answers;
 pub(crate) mod proxy;
-mod refusing;
-mod trusting;
+mod refusals;
+mod tls;
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use bates_client::{Client, ClientBuilder};
 use super::documents::Home;
 use super::running::Server;
 
-/// A server with a series of every kind, and where it keeps them.
+/// A server with series of every kind, and the home that holds its store.
 pub(crate) struct Stage {
     pub(crate) server: Server,
-    // Invariant: last, so that the server is gone when its folder is.
+    // Invariant: the last field, so that the server ends before its folder is removed.
     pub(crate) home: Home,
 }
 
@@ -26,14 +26,14 @@ impl Stage {
         Self::with(&[])
     }
 
-    /// With these variables in the environment of the server.
+    /// Starts the server with these environment variables.
     pub(crate) fn with(environment: &[(&str, &str)]) -> Self {
         let home = Home::folder();
         let server = home.start_with(&series(&home), environment);
         Self { server, home }
     }
 
-    /// A server on what another one left, which was killed.
+    /// Kills the server and starts another one on the same store.
     pub(crate) fn killed_and_started_again(self) -> Self {
         let Self { server, home } = self;
         server.kill();
@@ -60,7 +60,7 @@ fn series(home: &Home) -> String {
     )
 }
 
-/// A client of a port of this machine that rests only as long as it is told to.
+/// A client for a local port with the shortest pause between attempts.
 pub(crate) fn builder(port: u16) -> ClientBuilder {
     let pause = Duration::from_millis(1);
     Client::builder(format!("http://127.0.0.1:{port}")).pause(pause, pause)

@@ -1,4 +1,4 @@
-//! Alerts and the dashboard: proved by promtool, and made of metrics that a server really has.
+//! Alerts and the dashboard: tested by promtool, and built only from metrics that a server exports.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,7 +12,7 @@ use super::super::pools::Redis;
 use super::{Rendered, list, program, read, root, text, yaml};
 
 const ALERTS: &str = "deploy/prometheus/alerts.yaml";
-const PROOF: &str = "deploy/prometheus/alerts_test.yaml";
+const ALERT_TESTS: &str = "deploy/prometheus/alerts_test.yaml";
 const DASHBOARD: &str = "deploy/grafana/bates.json";
 
 fn alerts() -> Vec<Value> {
@@ -20,51 +20,52 @@ fn alerts() -> Vec<Value> {
     list(&alerts["groups"]).iter().flat_map(|group| list(&group["rules"])).cloned().collect()
 }
 
-/// The panels, and what they ask.
-fn questions() -> Vec<String> {
+/// The queries of the panels and variables of the dashboard.
+fn dashboard_queries() -> Vec<String> {
     let dashboard: Value = serde_json::from_str(&read(DASHBOARD)).unwrap();
     let panels = list(&dashboard["panels"]).iter().flat_map(|panel| list(&panel["targets"]));
     let variables =
         list(&dashboard["templating"]["list"]).iter().filter(|variable| variable["type"] == "query");
-    let asked =
+    let expressions =
         panels.map(|target| &target["expr"]).chain(variables.map(|variable| &variable["query"]["query"]));
-    asked.map(|expression| text(expression).to_owned()).collect()
+    expressions.map(|expression| text(expression).to_owned()).collect()
 }
 
-/// The metrics that an expression is made of, each with the labels that it is chosen by.
-fn used(expression: &str) -> Vec<(String, Vec<String>)> {
+/// The metrics in an expression, each with the labels that it is filtered by.
+fn used_metrics(expression: &str) -> Vec<(String, Vec<String>)> {
     let is_inner = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let starts = expression.match_indices("bates_").filter(|(at, _)| !expression[..*at].ends_with(is_inner));
-    let of = |at: usize| {
+    let metric_at = |at: usize| {
         let rest = &expression[at..];
         let (name, rest) = rest.split_at(rest.find(|c| !is_inner(c)).unwrap_or(rest.len()));
-        let chosen =
+        let matchers =
             rest.strip_prefix('{').and_then(|rest| rest.split_once('}')).map_or("", |(inner, _)| inner);
-        let labels = chosen.split(',').filter(|matcher| !matcher.is_empty());
+        let labels = matchers.split(',').filter(|matcher| !matcher.is_empty());
         let labels = labels.map(|matcher| matcher.trim().chars().take_while(|c| is_inner(*c)).collect());
         (name.to_owned(), labels.collect())
     };
-    starts.map(|(at, _)| of(at)).collect()
+    starts.map(|(at, _)| metric_at(at)).collect()
 }
 
 /// The labels that an expression groups by.
-fn grouped(expression: &str) -> Vec<String> {
+fn grouping_labels(expression: &str) -> Vec<String> {
     let groups = expression.split("by (").skip(1).filter_map(|rest| rest.split_once(')'));
     groups
         .flat_map(|(labels, _)| labels.split(',').map(|label| label.trim().to_owned()).collect::<Vec<_>>())
         .collect()
 }
 
-/// The metrics of a server that has everything there is a metric for, each with its labels, and the states of documents.
-fn of_a_server() -> (BTreeMap<String, BTreeSet<String>>, BTreeSet<String>) {
+/// All metrics of a server, each with its labels, and the document states. The server uses every feature that has a
+/// metric.
+fn server_metrics() -> (BTreeMap<String, BTreeSet<String>>, BTreeSet<String>) {
     let (home, redis) = (Home::folder(), Redis::start());
     let sink = r#"{ webhook: { url: "http://127.0.0.1:1/", secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw, allow_private: true } }"#;
     let pool = super::super::pools::series(&redis.url(), "size: 10", "{ p: a }");
     let series = format!("{pool}  filed: {{ pattern: \"F-{{seq:3}}\", sink: {sink} }}\n");
     let server = home.start_with(&series, &[("BATES_OUTBOX_TRIES", "1")]);
-    let (status, said) =
+    let (status, answer) =
         send(server.http, "/v1/series/filed/documents", "application/json", None, r#"{"document":1}"#);
-    assert_eq!(status, 202, "{said}");
+    assert_eq!(status, 202, "{answer}");
     ask(server.http, "POST", "/v1/series/ticket/next?p=a", "");
     redis.wait_for_level("pool:a", 10);
     let dead = "bates_documents{series=\"filed\",state=\"dead\"}";
@@ -88,21 +89,21 @@ fn of_a_server() -> (BTreeMap<String, BTreeSet<String>>, BTreeSet<String>) {
 }
 
 #[test]
-fn alerts_and_dashboard_ask_for_metrics_and_labels_that_a_server_has() {
-    let (metrics, states) = of_a_server();
+fn alerts_and_dashboard_use_only_metrics_and_labels_of_a_server() {
+    let (metrics, states) = server_metrics();
     let alerts = alerts();
     let expressions: Vec<String> =
-        alerts.iter().map(|alert| text(&alert["expr"]).to_owned()).chain(questions()).collect();
+        alerts.iter().map(|alert| text(&alert["expr"]).to_owned()).chain(dashboard_queries()).collect();
     assert!(expressions.len() > 25);
-    // Prometheus adds where a sample is from.
+    // Prometheus adds the label `instance` to each sample.
     let has = |labels: &BTreeSet<String>, label: &String| labels.contains(label) || label == "instance";
     for expression in &expressions {
-        let used = used(expression);
+        let used = used_metrics(expression);
         assert!(!used.is_empty(), "{expression}");
         for (name, labels) in &used {
             let known = metrics.get(name).unwrap_or_else(|| panic!("no metric {name}: {expression}"));
             assert!(labels.iter().all(|label| has(known, label)), "{name} has {known:?}: {expression}");
-            for label in grouped(expression) {
+            for label in grouping_labels(expression) {
                 assert!(has(known, &label), "{name} has {known:?}, not {label}: {expression}");
             }
         }
@@ -118,56 +119,56 @@ fn alerts_and_dashboard_ask_for_metrics_and_labels_that_a_server_has() {
             ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
         assert!(operations.contains(&format!("`{name}")), "{name} is not in docs/operations.md");
     }
-    let asked: BTreeSet<String> =
-        questions().iter().flat_map(|question| used(question)).map(|(name, _)| name).collect();
-    let missing: Vec<&String> = metrics.keys().filter(|name| !asked.contains(*name)).collect();
+    let shown: BTreeSet<String> =
+        dashboard_queries().iter().flat_map(|query| used_metrics(query)).map(|(name, _)| name).collect();
+    let missing: Vec<&String> = metrics.keys().filter(|name| !shown.contains(*name)).collect();
     assert!(missing.is_empty(), "the dashboard does not show {missing:?}");
 }
 
 #[test]
-fn promtool_proves_every_alert() {
+fn promtool_tests_every_alert() {
     program("promtool", &["check", "rules", root().join(ALERTS).to_str().unwrap()]);
-    program("promtool", &["test", "rules", root().join(PROOF).to_str().unwrap()]);
-    let proof = yaml(&read(PROOF));
-    let proved = list(&proof["tests"]).iter().flat_map(|test| list(&test["alert_rule_test"]));
-    let told = proved.filter(|case| !list(&case["exp_alerts"]).is_empty());
-    let told: BTreeSet<&str> = told.map(|case| text(&case["alertname"])).collect();
+    program("promtool", &["test", "rules", root().join(ALERT_TESTS).to_str().unwrap()]);
+    let tests = yaml(&read(ALERT_TESTS));
+    let cases = list(&tests["tests"]).iter().flat_map(|test| list(&test["alert_rule_test"]));
+    let firing = cases.filter(|case| !list(&case["exp_alerts"]).is_empty());
+    let firing: BTreeSet<&str> = firing.map(|case| text(&case["alertname"])).collect();
     let operations = read("docs/operations.md");
     for alert in alerts() {
         let name = text(&alert["alert"]);
-        assert!(told.contains(name), "{name} is not proved");
+        assert!(firing.contains(name), "no test makes {name} fire");
         assert!(["warning", "critical"].contains(&text(&alert["labels"]["severity"])), "{name}");
         let annotations = &alert["annotations"];
-        let subject = |what: &str| text(&annotations[what]).contains("{{ $labels.");
-        assert!(subject("summary") && subject("description"), "{name} does not say of what");
+        let names_subject = |field: &str| text(&annotations[field]).contains("{{ $labels.");
+        assert!(names_subject("summary") && names_subject("description"), "{name} does not name its subject");
         assert_eq!(text(&annotations["runbook"]), format!("docs/operations.md#{}", name.to_lowercase()));
         assert!(
             operations.lines().any(|line| line == format!("### {name}")),
-            "{name}: nobody is told what to do"
+            "docs/operations.md has no section {name}"
         );
     }
 }
 
 #[test]
-fn what_the_dashboard_asks_can_be_read_by_prometheus() {
+fn prometheus_parses_every_query_of_the_dashboard() {
     let dashboard: Value = serde_json::from_str(&read(DASHBOARD)).unwrap();
     let panels = list(&dashboard["panels"]);
     let ids: BTreeSet<u64> = panels.iter().map(|panel| panel["id"].as_u64().unwrap()).collect();
-    assert_eq!(ids.len(), panels.len(), "each has an id of its own");
+    assert_eq!(ids.len(), panels.len(), "each panel has its own id");
     assert!(
         panels.iter().all(|panel| panel["type"] == "row" || panel["datasource"]["uid"] == "${datasource}")
     );
-    let asked = questions();
-    let asked = asked.iter().filter(|question| !question.starts_with("label_values")).enumerate();
-    let rules = asked.map(|(at, question)| {
-        let question =
-            question.replace("$__rate_interval", "5m").replace("$series", ".*").replace("$instance", ".*");
-        assert!(!question.contains('$'), "a variable that nobody sets: {question}");
-        json!({"record": format!("asked:{at}"), "expr": question})
+    let queries = dashboard_queries();
+    let queries = queries.iter().filter(|query| !query.starts_with("label_values")).enumerate();
+    let rules = queries.map(|(at, query)| {
+        let query =
+            query.replace("$__rate_interval", "5m").replace("$series", ".*").replace("$instance", ".*");
+        assert!(!query.contains('$'), "an undefined variable: {query}");
+        json!({"record": format!("dashboard:{at}"), "expr": query})
     });
-    let rules = json!({"groups": [{"name": "asked", "rules": rules.collect::<Vec<_>>()}]});
+    let rules = json!({"groups": [{"name": "dashboard", "rules": rules.collect::<Vec<_>>()}]});
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("asked.yaml");
+    let file = folder.path().join("queries.yaml");
     fs::write(&file, rules.to_string()).unwrap();
     program("promtool", &["check", "rules", file.to_str().unwrap()]);
 }

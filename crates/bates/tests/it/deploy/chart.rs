@@ -1,4 +1,4 @@
-//! The chart, rendered: manifests that Kubernetes takes and that fit together, and refusals in clear words.
+//! The rendered chart: Kubernetes accepts its manifests, they fit together, and bad values get clear errors.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,11 +11,11 @@ use serde_json::Value;
 
 use super::{Rendered, SETS, helm, list, run, text};
 
-/// The oldest version that the chart says it is for, and the newest whose schemas are known.
+/// The oldest Kubernetes version that the chart supports, and the newest with known schemas.
 const OLDEST: &str = "1.25";
 const NEWEST: &str = "1.37";
 
-fn judge(manifests: &str, version: &str) -> Result<(), String> {
+fn validate(manifests: &str, version: &str) -> Result<(), String> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/kubernetes.py");
     let mut command = KUBERNETES_VALIDATE.run(&script).unwrap();
     let mut child = command.arg(version).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -25,7 +25,7 @@ fn judge(manifests: &str, version: &str) -> Result<(), String> {
 }
 
 #[test]
-fn every_set_of_values_renders_manifests_that_kubernetes_takes() {
+fn every_value_file_renders_manifests_that_kubernetes_accepts() {
     for set in SETS {
         let rendered = Rendered::of(set);
         let mut names = BTreeSet::new();
@@ -39,12 +39,12 @@ fn every_set_of_values_renders_manifests_that_kubernetes_takes() {
         for version in [OLDEST, NEWEST] {
             let mut command = helm(set);
             command.args(["--kube-version", version]);
-            judge(&run(command).unwrap(), version)
-                .unwrap_or_else(|said| panic!("{set:?} on {version}: {said}"));
+            validate(&run(command).unwrap(), version)
+                .unwrap_or_else(|error| panic!("{set:?} on {version}: {error}"));
         }
     }
     let broken = Rendered::of("").text.replace("replicas: 3", "replicas: three");
-    assert!(judge(&broken, NEWEST).unwrap_err().contains("three"), "what is wrong is seen");
+    assert!(validate(&broken, NEWEST).unwrap_err().contains("three"), "the check finds a wrong value");
     let chart = super::yaml(&super::read("deploy/helm/bates/Chart.yaml"));
     assert_eq!(chart["kubeVersion"], format!(">={OLDEST}.0-0"));
     assert_eq!(
@@ -54,7 +54,7 @@ fn every_set_of_values_renders_manifests_that_kubernetes_takes() {
 }
 
 #[test]
-fn the_full_set_has_one_of_everything() {
+fn the_full_values_render_every_kind_of_object() {
     let rendered = Rendered::of("full");
     let kinds: Vec<&str> = rendered.documents.iter().map(|document| text(&document["kind"])).collect();
     for kind in [
@@ -75,13 +75,13 @@ fn the_full_set_has_one_of_everything() {
     assert!(Rendered::of("embedded").all("Deployment").next().is_none());
 }
 
-/// Whether something with these labels is selected.
+/// Whether the selector matches an object with these labels.
 fn selects(selector: &Value, labels: &Value) -> bool {
     selector.as_object().unwrap().iter().all(|(name, value)| labels[name] == *value)
 }
 
 #[test]
-fn selectors_find_what_they_are_for_and_nothing_else() {
+fn selectors_match_the_nodes_and_no_migration_job() {
     for set in SETS {
         let rendered = Rendered::of(set);
         let node = &rendered.nodes()["spec"]["template"]["metadata"]["labels"];
@@ -97,11 +97,11 @@ fn selectors_find_what_they_are_for_and_nothing_else() {
             pods.chain([&rendered.nodes()["spec"]["selector"]["matchLabels"]]).collect();
         assert!(selectors.len() >= 4, "{set}");
         for selector in selectors {
-            assert!(selects(selector, node), "{set}: {selector} does not find {node}");
+            assert!(selects(selector, node), "{set}: {selector} does not match {node}");
             for job in rendered.all("Job") {
                 assert!(
                     !selects(selector, &job["spec"]["template"]["metadata"]["labels"]),
-                    "{set}: a migration is no node"
+                    "{set}: a migration is not a node"
                 );
             }
         }
@@ -111,7 +111,7 @@ fn selectors_find_what_they_are_for_and_nothing_else() {
                 .all("Service")
                 .filter(|service| selects(wanted, &service["metadata"]["labels"]))
                 .collect();
-            assert_eq!(found.len(), 1, "{set}: each node is asked once");
+            assert_eq!(found.len(), 1, "{set}: each node is scraped once");
             let port = &monitor["spec"]["endpoints"][0]["port"];
             assert!(list(&found[0]["spec"]["ports"]).iter().any(|known| known["name"] == *port));
         }
@@ -119,7 +119,7 @@ fn selectors_find_what_they_are_for_and_nothing_else() {
 }
 
 #[test]
-fn ports_names_and_accounts_that_are_referred_to_exist() {
+fn every_referenced_port_name_and_account_exists() {
     for set in SETS {
         let rendered = Rendered::of(set);
         let spec = &rendered.nodes()["spec"]["template"]["spec"];
@@ -146,7 +146,7 @@ fn ports_names_and_accounts_that_are_referred_to_exist() {
             assert_eq!(
                 rendered.nodes()["spec"]["replicas"],
                 Value::Null,
-                "two would decide how many nodes there are"
+                "the autoscaler alone sets the number of nodes"
             );
         }
         for ingress in rendered.all("Ingress") {
@@ -167,8 +167,8 @@ fn ports_names_and_accounts_that_are_referred_to_exist() {
 }
 
 #[test]
-fn what_cannot_be_served_is_refused_in_clear_words() {
-    for (set, values, words) in [
+fn bad_values_are_refused_with_a_clear_error() {
+    for (set, values, message) in [
         ("embedded", "replicas=2", "its folder is opened by one node at a time, so replicas must be 1"),
         ("embedded", "autoscaling.enabled=true", "so autoscaling.enabled must be false"),
         ("", "secret.secretName=", "secret.secretName: name the Secret that has what clients have to show"),
@@ -182,8 +182,8 @@ fn what_cannot_be_served_is_refused_in_clear_words() {
         ("", "series.a.promise=unique", "pattern is required"),
         (
             "full",
-            "pools.nobody.key=a,pools.nobody.redis.secretName=a,pools.nobody.redis.secretKey=b",
-            "pools.nobody: there is no series of this name",
+            "pools.unknown.key=a,pools.unknown.redis.secretName=a,pools.unknown.redis.secretKey=b",
+            "pools.unknown: there is no series of this name",
         ),
         ("full", "pools.document.redis=redis://:password@redis", "Invalid type"),
         (
@@ -198,22 +198,22 @@ fn what_cannot_be_served_is_refused_in_clear_words() {
     ] {
         let mut command = helm(set);
         command.args(["--set", values]);
-        let said = run(command).expect_err(values);
-        assert!(said.contains(words), "{set:?} {values}: {said}");
-        assert!(!said.contains("pass@db") && !said.contains("whsec_"), "{said}");
+        let error = run(command).expect_err(values);
+        assert!(error.contains(message), "{set:?} {values}: {error}");
+        assert!(!error.contains("pass@db") && !error.contains("whsec_"), "{error}");
     }
 }
 
 #[test]
-fn helm_itself_finds_nothing_to_complain_of() {
+fn helm_lint_accepts_the_chart() {
     let mut lint = Command::new(clients::helm().unwrap());
     lint.args(["lint", "--strict"]).arg(super::root().join("deploy/helm/bates"));
     run(lint).unwrap();
 }
 
-/// Helm prints them to whoever installed the chart, and renders them only then: here they are a template like others.
+/// Helm renders the notes only at an installation, so the test adds them to the chart as an ordinary template.
 #[test]
-fn whoever_installs_it_is_told_what_it_still_needs() {
+fn the_installation_notes_name_the_missing_secrets() {
     let folder = tempfile::tempdir().unwrap();
     let chart = folder.path().join("bates");
     let copied = Command::new("cp")
@@ -228,7 +228,7 @@ fn whoever_installs_it_is_told_what_it_still_needs() {
         "{{{{- define \"notes\" }}}}{notes}{{{{ end }}}}\nkind: Notes\ntext: {{{{ include \"notes\" . | quote }}}}\n"
     );
     fs::write(chart.join("templates/notes.yaml"), template).unwrap();
-    for (set, told) in [
+    for (set, expected) in [
         (
             "full",
             [
@@ -243,7 +243,7 @@ fn whoever_installs_it_is_told_what_it_still_needs() {
         command.arg("--values").arg(chart.join(format!("ci/{set}.yaml")));
         let rendered = super::yaml(&run(command).unwrap());
         let notes = text(&rendered["text"]);
-        for words in told.into_iter().chain(["| base64decode}}'"]) {
+        for words in expected.into_iter().chain(["| base64decode}}'"]) {
             assert!(notes.contains(words), "{notes}");
         }
     }

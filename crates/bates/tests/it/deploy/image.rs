@@ -1,8 +1,8 @@
-//! The recipe of the image, as far as it can be judged without building it.
+//! The Dockerfile, checked as far as possible without building the image.
 
 use super::{read, root};
 
-/// The instructions, each on one line.
+/// The instructions of the Dockerfile, one per line.
 fn instructions() -> Vec<String> {
     let text = read("deploy/Dockerfile");
     let lines: Vec<&str> =
@@ -10,42 +10,38 @@ fn instructions() -> Vec<String> {
     lines.join("\n").replace("\\\n", " ").lines().map(str::to_owned).collect()
 }
 
-fn of<'a>(instructions: &'a [String], word: &'a str) -> impl Iterator<Item = &'a str> {
-    instructions.iter().filter_map(move |line| line.strip_prefix(word)?.strip_prefix(' ')).map(str::trim)
+fn arguments<'a>(instructions: &'a [String], keyword: &'a str) -> impl Iterator<Item = &'a str> {
+    instructions.iter().filter_map(move |line| line.strip_prefix(keyword)?.strip_prefix(' ')).map(str::trim)
 }
 
 #[test]
-fn the_image_is_built_in_stages_and_runs_as_nobody() {
+fn the_image_is_built_in_stages_and_runs_as_an_unprivileged_user() {
     let all = instructions();
-    let bases: Vec<&str> = of(&all, "FROM").collect();
-    assert_eq!(bases.len(), 2, "what builds it is not in it");
+    let bases: Vec<&str> = arguments(&all, "FROM").collect();
+    assert_eq!(bases.len(), 2, "a build stage and the final image");
     for base in &bases {
         let image = base.split(' ').next().unwrap();
         let tag = image.rsplit_once(':').map(|(_, tag)| tag);
-        assert!(tag.is_some_and(|tag| tag != "latest"), "{image} is another one tomorrow");
+        assert!(tag.is_some_and(|tag| tag != "latest"), "{image} is not pinned to a version");
     }
     let cargo = read("Cargo.toml");
     let rust = cargo.lines().find_map(|line| line.strip_prefix("rust-version = ")).unwrap().trim_matches('"');
     assert!(bases[0].starts_with(&format!("rust:{rust}")), "{bases:?}: Bates is built with {rust}");
     assert!(bases[1].contains("distroless"), "no shell, no package manager");
     let last = &all[all.iter().rposition(|line| line.starts_with("FROM")).unwrap()..];
-    let user: Vec<&str> = of(last, "USER").collect();
-    assert_eq!(
-        user,
-        ["65532:65532"],
-        "by number: an orchestrator cannot tell from a name that it is not root"
-    );
-    assert_eq!(of(last, "ENTRYPOINT").collect::<Vec<_>>(), [r#"["/usr/local/bin/bates"]"#]);
-    assert!(of(last, "RUN").next().is_none(), "there is nothing to run it with");
-    assert_eq!(of(last, "EXPOSE").collect::<Vec<_>>(), ["8080 6380"]);
-    assert!(of(last, "LABEL").any(|labels| labels.contains("org.opencontainers.image.revision")));
+    let user: Vec<&str> = arguments(last, "USER").collect();
+    assert_eq!(user, ["65532:65532"], "Kubernetes cannot check from a name that the user is not root");
+    assert_eq!(arguments(last, "ENTRYPOINT").collect::<Vec<_>>(), [r#"["/usr/local/bin/bates"]"#]);
+    assert!(arguments(last, "RUN").next().is_none(), "the base image has no shell to run it");
+    assert_eq!(arguments(last, "EXPOSE").collect::<Vec<_>>(), ["8080 6380"]);
+    assert!(arguments(last, "LABEL").any(|labels| labels.contains("org.opencontainers.image.revision")));
 }
 
 #[test]
-fn what_is_copied_is_there_and_no_secret_is() {
+fn the_image_copies_only_built_files_and_no_secret() {
     let all = instructions();
     for word in ["ARG", "ENV", "LABEL"] {
-        for value in of(&all, word) {
+        for value in arguments(&all, word) {
             let value = value.to_lowercase();
             assert!(!["secret", "password", "token"].iter().any(|secret| value.contains(secret)), "{value}");
         }
@@ -56,7 +52,7 @@ fn what_is_copied_is_there_and_no_secret_is() {
         [".git", "**/target", "**/.env", "**/bates-data"].iter().all(|path| ignored.contains(path)),
         "{ignored:?}"
     );
-    // Every member of the workspace has to be there for cargo to build one.
+    // Cargo builds a package only if every member of the workspace is present.
     let cargo = read("Cargo.toml");
     let members = cargo.split_once("members = [").unwrap().1.split_once(']').unwrap().0;
     for member in members.split('"').skip(1).step_by(2) {
@@ -68,8 +64,8 @@ fn what_is_copied_is_there_and_no_secret_is() {
         built.contains("--locked") && built.contains("--release") && built.contains("--package bates"),
         "{built}"
     );
-    for copied in of(&all, "COPY").filter(|copied| copied.contains("--from=build")) {
+    for copied in arguments(&all, "COPY").filter(|copied| copied.contains("--from=build")) {
         let from = copied.split(' ').find(|word| word.starts_with('/')).unwrap();
-        assert!(built.contains(from), "{from} is not made by {built}");
+        assert!(built.contains(from), "{built} does not build {from}");
     }
 }

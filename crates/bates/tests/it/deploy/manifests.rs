@@ -1,11 +1,11 @@
-//! The plain manifests are what the chart renders. With `BATES_TEST_BLESS` set they are written.
+//! The plain manifests equal the output of the chart. With `BATES_TEST_BLESS` set the test writes them.
 
 use std::collections::BTreeMap;
 use std::fs;
 
 use super::{helm, root, run};
 
-/// Each template is a file. What says that Helm manages it is left out, because it does not.
+/// One file per template, without the labels that say that Helm manages the object.
 fn expected() -> BTreeMap<String, String> {
     let mut command = helm("plain");
     command.args(["--namespace", "bates", "--kube-version", "1.30"]);
@@ -14,8 +14,8 @@ fn expected() -> BTreeMap<String, String> {
     for document in text.split("---\n").filter(|document| document.contains("kind:")) {
         let (source, manifest) = document.split_once('\n').unwrap();
         let name = source.rsplit_once('/').unwrap().1.to_owned();
-        let of_helm = |line: &&str| line.contains("helm.sh/chart") || line.contains("managed-by: Helm");
-        let lines: Vec<&str> = manifest.lines().filter(|line| !of_helm(line)).collect();
+        let is_helm_label = |line: &&str| line.contains("helm.sh/chart") || line.contains("managed-by: Helm");
+        let lines: Vec<&str> = manifest.lines().filter(|line| !is_helm_label(line)).collect();
         let file = files.entry(name).or_insert_with(|| {
             "# Rendered from deploy/helm/bates with ci/plain.yaml. Not written by hand: see docs/deploy.md.\n".to_owned()
         });
@@ -25,7 +25,7 @@ fn expected() -> BTreeMap<String, String> {
 }
 
 #[test]
-fn plain_manifests_are_what_the_chart_renders() {
+fn plain_manifests_equal_the_output_of_the_chart() {
     let folder = root().join("deploy/kubernetes");
     let expected = expected();
     if std::env::var_os("BATES_TEST_BLESS").is_some() {
@@ -37,16 +37,16 @@ fn plain_manifests_are_what_the_chart_renders() {
             fs::write(folder.join(name), text).unwrap();
         }
     }
-    let there = fs::read_dir(&folder).unwrap().map(|entry| {
+    let found = fs::read_dir(&folder).unwrap().map(|entry| {
         let path = entry.unwrap().path();
         (path.file_name().unwrap().to_str().unwrap().to_owned(), fs::read_to_string(&path).unwrap())
     });
-    let there: BTreeMap<String, String> = there.collect();
-    assert_eq!(there.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
+    let found: BTreeMap<String, String> = found.collect();
+    assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
     for (name, text) in &expected {
         assert!(
-            there[name] == *text,
-            "deploy/kubernetes/{name} is not what the chart renders; BATES_TEST_BLESS=1 writes it"
+            found[name] == *text,
+            "deploy/kubernetes/{name} differs from the output of the chart; BATES_TEST_BLESS=1 writes it"
         );
     }
 }

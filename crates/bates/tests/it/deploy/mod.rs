@@ -1,5 +1,5 @@
-//! What is in `deploy/`, checked as far as can be without a cluster: rendered by Helm, judged by the schemas of Kubernetes,
-//! by promtool and by systemd, and compared with a server process.
+//! The files in `deploy/`, checked as far as possible without a cluster: rendered by Helm, checked by the Kubernetes
+//! schemas, promtool and systemd, and compared with a server process.
 
 mod alerts;
 mod chart;
@@ -15,7 +15,7 @@ use std::process::Command;
 use bates_testkit::{clients, programs};
 use serde_json::Value;
 
-/// The sets of values that the chart is rendered with; the first is what it is without any.
+/// The value files that the chart is rendered with; the empty name stands for the defaults.
 const SETS: [&str; 4] = ["", "full", "embedded", "plain"];
 
 fn root() -> PathBuf {
@@ -26,7 +26,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The command that renders the chart with a set of values.
+/// The command that renders the chart with a value file.
 fn helm(set: &str) -> Command {
     let mut command = Command::new(clients::helm().unwrap());
     let chart = root().join("deploy/helm/bates");
@@ -37,16 +37,16 @@ fn helm(set: &str) -> Command {
     command
 }
 
-/// What a command of Helm said: manifests, or why not.
+/// Runs a Helm command and returns its output, or its error.
 fn run(mut command: Command) -> Result<String, String> {
     let output = command.output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    // It tells of every file that is shared with the rest of `deploy/`.
-    let said: String = said.lines().filter(|line| !line.starts_with("walk.go")).collect();
-    if output.status.success() { Ok(String::from_utf8(output.stdout).unwrap()) } else { Err(said) }
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    // Helm logs every symbolic link into the rest of `deploy/`.
+    let error: String = stderr.lines().filter(|line| !line.starts_with("walk.go")).collect();
+    if output.status.success() { Ok(String::from_utf8(output.stdout).unwrap()) } else { Err(error) }
 }
 
-/// The manifests of a set of values.
+/// The manifests that the chart renders with a value file.
 struct Rendered {
     text: String,
     documents: Vec<Value>,
@@ -54,7 +54,7 @@ struct Rendered {
 
 impl Rendered {
     fn of(set: &str) -> Self {
-        let text = run(helm(set)).unwrap_or_else(|said| panic!("{set:?}: {said}"));
+        let text = run(helm(set)).unwrap_or_else(|error| panic!("{set:?}: {error}"));
         let documents = text.split("\n---\n").filter(|text| text.contains("kind:")).map(yaml).collect();
         Self { text, documents }
     }
@@ -68,12 +68,12 @@ impl Rendered {
         found.next().unwrap_or_else(|| panic!("no {kind}"))
     }
 
-    /// What runs nodes: a Deployment, or a `StatefulSet`.
+    /// The Deployment or `StatefulSet` that runs the nodes.
     fn nodes(&self) -> &Value {
         self.all("Deployment").chain(self.all("StatefulSet")).next().unwrap()
     }
 
-    /// The templates of all pods: of nodes, and of the Job.
+    /// All pod templates: those of the nodes and of the Job.
     fn pods(&self) -> impl Iterator<Item = &Value> {
         let owners = ["Deployment", "StatefulSet", "Job"].into_iter().flat_map(|kind| self.all(kind));
         owners.map(|owner| &owner["spec"]["template"])
@@ -89,16 +89,15 @@ fn list(value: &Value) -> &[Value] {
 }
 
 fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_else(|| panic!("{value} is no text"))
+    value.as_str().unwrap_or_else(|| panic!("{value} is not a string"))
 }
 
-/// A program of the machine, which has to end well.
+/// Runs an installed program, which must succeed, and returns its output.
 fn program(name: &str, arguments: &[&str]) -> String {
     let found =
         programs::find(name).unwrap_or_else(|| panic!("{name}; run `cargo xtask test`, which installs it"));
     let output = Command::new(found).args(arguments).output().unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    let said = String::from_utf8(said).unwrap();
-    assert!(output.status.success(), "{name} {arguments:?}: {said}");
-    said
+    let printed = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    assert!(output.status.success(), "{name} {arguments:?}: {printed}");
+    printed
 }

@@ -1,4 +1,4 @@
-//! The pod of a node: what it asks of the server exists, what it is told is understood, and no secret is written in it.
+//! The pod of a node: its probes exist, the server understands its configuration, and it contains no secret.
 
 use std::fs;
 use std::path::Path;
@@ -14,8 +14,8 @@ use super::{Rendered, SETS, list, text};
 
 const SECRET: &str = "open-sesame";
 
-/// What a Secret holds that a variable refers to.
-fn referred(variable: &str) -> &'static str {
+/// The value of the Secret that a variable refers to.
+fn secret_value(variable: &str) -> &'static str {
     match variable {
         "BATES_SECRET" => SECRET,
         "BATES_TOKENS__REGISTRY__SECRET" => "of the registry",
@@ -23,16 +23,16 @@ fn referred(variable: &str) -> &'static str {
         "BATES_STORE" => "postgres://bates:password@127.0.0.1:5432/numbers",
         _ if variable.ends_with("__REDIS") => "redis://:password@127.0.0.1:6379/0",
         _ if variable.ends_with("__SECRET") => "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
-        _ => panic!("{variable}: nobody knows what it refers to"),
+        _ => panic!("{variable} refers to an unknown Secret"),
     }
 }
 
-/// The environment of a container, as Kubernetes would make it: files of the pod lie in `folder`.
+/// The environment of a container as Kubernetes would build it, with the files of the pod in `folder`.
 fn environment(rendered: &Rendered, container: &Value, folder: &Path) -> Vec<(String, String)> {
-    let of = |variable: &Value| {
+    let pair = |variable: &Value| {
         let name = text(&variable["name"]);
         let value = match &variable["value"] {
-            Value::Null => referred(name).to_owned(),
+            Value::Null => secret_value(name).to_owned(),
             value if name == "BATES_CONFIG" => {
                 let file = folder.join("bates.yaml");
                 let key = Path::new(text(value)).file_name().unwrap().to_str().unwrap();
@@ -53,12 +53,12 @@ fn environment(rendered: &Rendered, container: &Value, folder: &Path) -> Vec<(St
         };
         (name.to_owned(), value)
     };
-    list(&container["env"]).iter().map(of).collect()
+    list(&container["env"]).iter().map(pair).collect()
 }
 
-/// What a container is called with behind its first word, with the files of its `ConfigMap` in `folder`.
+/// The arguments of a container after the first, with the files of its `ConfigMap` in `folder`.
 fn flags(rendered: &Rendered, container: &Value, folder: &Path) -> Vec<String> {
-    let of = |word: &Value| match text(word).strip_prefix("/etc/bates/") {
+    let flag = |word: &Value| match text(word).strip_prefix("/etc/bates/") {
         Some(key) => {
             let mounts = list(&container["volumeMounts"]);
             assert!(
@@ -71,7 +71,7 @@ fn flags(rendered: &Rendered, container: &Value, folder: &Path) -> Vec<String> {
         }
         None => text(word).to_owned(),
     };
-    list(&container["args"]).iter().skip(1).map(of).collect()
+    list(&container["args"]).iter().skip(1).map(flag).collect()
 }
 
 fn container(rendered: &Rendered) -> &Value {
@@ -90,11 +90,11 @@ fn the_server_understands_every_configuration_and_every_variable() {
             .envs(environment)
             .output()
             .unwrap();
-        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-        assert!(output.status.success(), "{set:?}: {said}");
-        assert!(!said.contains("unknown variable"), "{set:?}: {said}");
-        assert_eq!(said.contains("short-link"), set == "full", "{said}");
-        assert_eq!(said.contains("household"), set == "full", "{said}");
+        let printed = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert!(output.status.success(), "{set:?}: {printed}");
+        assert!(!printed.contains("unknown variable"), "{set:?}: {printed}");
+        assert_eq!(printed.contains("short-link"), set == "full", "{printed}");
+        assert_eq!(printed.contains("household"), set == "full", "{printed}");
     }
 }
 
@@ -107,9 +107,10 @@ fn the_containers_run_as_they_are_rendered() {
         let borrowed = environment.iter().map(|(name, value)| (name.clone(), value.clone()));
         borrowed.filter(|(name, _)| name != "BATES_STORE").collect::<Vec<_>>()
     };
-    let of_node = variables(&environment);
-    let of_node: Vec<(&str, &str)> = of_node.iter().map(|(name, value)| (&**name, &**value)).collect();
-    let before = Server::try_node(&postgres.url(), &[], &of_node).err().unwrap();
+    let node_variables = variables(&environment);
+    let node_variables: Vec<(&str, &str)> =
+        node_variables.iter().map(|(name, value)| (&**name, &**value)).collect();
+    let before = Server::try_node(&postgres.url(), &[], &node_variables).err().unwrap();
     assert!(before.contains("migrate"), "a database without the schema is refused: {before}");
     let first = &rendered.nodes()["spec"]["template"]["spec"]["initContainers"][0];
     assert_eq!(list(&first["env"]).len(), 1, "the schema needs a store and nothing else");
@@ -117,55 +118,53 @@ fn the_containers_run_as_they_are_rendered() {
     for _ in 0..2 {
         let mut migrate = Command::new(env!("CARGO_BIN_EXE_bates"));
         migrate.args(list(&first["args"]).iter().map(text)).env_clear().env("BATES_STORE", postgres.url());
-        assert!(migrate.output().unwrap().status.success(), "each pod may do it again");
+        assert!(migrate.output().unwrap().status.success(), "each pod may migrate again");
     }
     assert_eq!(container(&rendered)["args"][0], "serve");
-    let server = Server::try_node(&postgres.url(), &[], &of_node).unwrap_or_else(|said| panic!("{said}"));
+    let server =
+        Server::try_node(&postgres.url(), &[], &node_variables).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(server.redis_cli(&["--no-auth-warning", "-a", SECRET, "INCR", "counter:a"]), "1");
 }
 
 fn get(server: &Server, path: &str, secret: Option<&str>) -> u16 {
-    let shown = secret.map(|secret| format!("Authorization: Bearer {secret}\r\n")).unwrap_or_default();
-    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\n{shown}Connection: close\r\n\r\n");
+    let authorization =
+        secret.map(|secret| format!("Authorization: Bearer {secret}\r\n")).unwrap_or_default();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\n{authorization}Connection: close\r\n\r\n");
     exchange(server.http, request.as_bytes()).0
 }
 
 #[test]
-fn probes_ask_what_the_server_answers_and_a_store_that_is_away_restarts_nothing() {
+fn probes_use_paths_of_the_server_and_a_store_outage_restarts_no_pod() {
     let mut postgres = PrivatePostgres::start().unwrap();
     let server = Server::try_node(&postgres.url(), &["--new"], &[("BATES_SECRET", SECRET)])
-        .unwrap_or_else(|said| panic!("{said}"));
+        .unwrap_or_else(|error| panic!("{error}"));
     let rendered = SETS.map(Rendered::of);
     let probe = |rendered: &Rendered, kind: &str| {
-        let asked = &container(rendered)[kind]["httpGet"];
-        assert_eq!(asked["port"], "http");
-        text(&asked["path"]).to_owned()
+        let request = &container(rendered)[kind]["httpGet"];
+        assert_eq!(request["port"], "http");
+        text(&request["path"]).to_owned()
     };
     for rendered in &rendered {
         for kind in ["startupProbe", "readinessProbe", "livenessProbe"] {
-            assert_eq!(
-                get(&server, &probe(rendered, kind), None),
-                200,
-                "{kind}: nobody shows a secret to it"
-            );
+            assert_eq!(get(&server, &probe(rendered, kind), None), 200, "{kind}: probes send no secret");
         }
         for monitor in rendered.all("ServiceMonitor") {
             let endpoint = &monitor["spec"]["endpoints"][0];
             let path = text(&endpoint["path"]);
             assert_eq!((get(&server, path, None), get(&server, path, Some(SECRET))), (401, 200));
-            let shown = &endpoint["authorization"];
-            assert_eq!(shown["type"], "Bearer");
-            let of_node =
+            let authorization = &endpoint["authorization"];
+            assert_eq!(authorization["type"], "Bearer");
+            let node_secret =
                 list(&container(rendered)["env"]).iter().find(|variable| variable["name"] == "BATES_SECRET");
             assert_eq!(
-                shown["credentials"],
-                of_node.unwrap()["valueFrom"]["secretKeyRef"],
-                "the secret that nodes have"
+                authorization["credentials"],
+                node_secret.unwrap()["valueFrom"]["secretKeyRef"],
+                "the secret of the nodes"
             );
         }
     }
     postgres.stop().unwrap();
-    // The last look at the store is good for a second.
+    // The server caches the result of its store check for a second.
     while get(&server, "/readyz", None) != 503 {
         std::thread::yield_now();
     }
@@ -177,7 +176,7 @@ fn probes_ask_what_the_server_answers_and_a_store_that_is_away_restarts_nothing(
 }
 
 #[test]
-fn secrets_are_referred_to_and_never_written() {
+fn the_chart_refers_to_secrets_and_contains_none() {
     for set in SETS {
         let rendered = Rendered::of(set);
         for pod in rendered.pods() {
@@ -204,11 +203,14 @@ fn secrets_are_referred_to_and_never_written() {
                     .filter_map(|volume| volume["name"].as_str().or(volume["metadata"]["name"].as_str()))
                     .collect();
                 for mount in list(&container["volumeMounts"]) {
-                    assert!(volumes.contains(&text(&mount["name"])), "{set}: {mount} is none of {volumes:?}");
+                    assert!(
+                        volumes.contains(&text(&mount["name"])),
+                        "{set}: {mount} is not one of {volumes:?}"
+                    );
                 }
             }
         }
-        assert!(rendered.all("Secret").next().is_none(), "secrets are not the chart's to keep");
+        assert!(rendered.all("Secret").next().is_none(), "the chart creates no Secret");
     }
     let full = Rendered::of("full");
     let volume = list(&full.nodes()["spec"]["template"]["spec"]["volumes"])
@@ -218,7 +220,7 @@ fn secrets_are_referred_to_and_never_written() {
 }
 
 #[test]
-fn pods_may_do_nothing_that_a_node_does_not_need() {
+fn pods_have_no_privilege_that_a_node_does_not_need() {
     for set in SETS {
         let rendered = Rendered::of(set);
         for pod in rendered.pods() {
@@ -227,12 +229,12 @@ fn pods_may_do_nothing_that_a_node_does_not_need() {
                 (&spec["automountServiceAccountToken"], &spec["enableServiceLinks"]),
                 (&false.into(), &false.into())
             );
-            let of_pod = &spec["securityContext"];
+            let pod_security = &spec["securityContext"];
             assert_eq!(
-                (&of_pod["runAsNonRoot"], &of_pod["seccompProfile"]["type"]),
+                (&pod_security["runAsNonRoot"], &pod_security["seccompProfile"]["type"]),
                 (&true.into(), &"RuntimeDefault".into())
             );
-            assert_eq!(of_pod["runAsUser"], 65532, "{set}: as the image");
+            assert_eq!(pod_security["runAsUser"], 65532, "{set}: as the image");
             for container in list(&spec["containers"]).iter().chain(list(&spec["initContainers"])) {
                 let security = &container["securityContext"];
                 let (escalates, reads) =
@@ -249,13 +251,13 @@ fn pods_may_do_nothing_that_a_node_does_not_need() {
         }
         let spec = &rendered.nodes()["spec"]["template"]["spec"];
         let pause = container(&rendered)["lifecycle"]["preStop"]["sleep"]["seconds"].as_u64().unwrap_or(0);
-        // Ten seconds for what is under way, and as many again and again for giving back.
+        // Ten seconds for open requests, and twenty to return unused ranges.
         assert!(spec["terminationGracePeriodSeconds"].as_u64().unwrap() >= pause + 30, "{set}");
     }
 }
 
 #[test]
-fn a_change_of_the_configuration_replaces_pods_and_nothing_else_does() {
+fn only_a_change_of_the_configuration_replaces_pods() {
     let checksum = |rendered: &Rendered| {
         rendered.nodes()["spec"]["template"]["metadata"]["annotations"]["checksum/config"].clone()
     };
@@ -267,7 +269,7 @@ fn a_change_of_the_configuration_replaces_pods_and_nothing_else_does() {
             text.split("\n---\n").filter(|text| text.contains("kind:")).map(super::yaml).collect();
         checksum(&Rendered { text: String::new(), documents })
     };
-    let as_it_is = checksum(&Rendered::of("full"));
-    assert_eq!(as_it_is, with("service.httpPort=81"));
-    assert_ne!(as_it_is, with("series.document.start=2001"));
+    let unchanged = checksum(&Rendered::of("full"));
+    assert_eq!(unchanged, with("service.httpPort=81"));
+    assert_ne!(unchanged, with("series.document.start=2001"));
 }

@@ -1,4 +1,4 @@
-//! The unit of systemd: judged by systemd itself, and wide enough for what a server does.
+//! The systemd unit: checked by systemd itself, and permitting every system call of a server.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +13,7 @@ use super::{program, read};
 
 const UNIT: &str = "deploy/systemd/bates.service";
 
-/// Of ten, in tenths; what is left is that it is a server and uses the network.
+/// Exposure in tenths of 10.0; the rest comes from being a network server.
 const EXPOSURE_MAX: &str = "--threshold=15";
 
 /// The values of a key, in order.
@@ -22,19 +22,18 @@ fn values<'a>(unit: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
 }
 
 #[test]
-fn systemd_takes_the_unit_and_finds_it_hardened() {
+fn systemd_accepts_the_unit_and_rates_it_hardened() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("bates.service");
-    // Where the binary is on the machine of a test.
     fs::write(&file, read(UNIT).replace("/usr/local/bin/bates", env!("CARGO_BIN_EXE_bates"))).unwrap();
     let file = file.to_str().unwrap();
-    let said = program("systemd-analyze", &["verify", "--man=no", file]);
-    assert!(said.trim().is_empty(), "{said}");
+    let complaints = program("systemd-analyze", &["verify", "--man=no", file]);
+    assert!(complaints.trim().is_empty(), "{complaints}");
     program("systemd-analyze", &["security", "--offline=true", "--no-pager", EXPOSURE_MAX, file]);
 }
 
 #[test]
-fn the_server_understands_what_the_unit_says() {
+fn the_server_understands_the_arguments_and_variables_of_the_unit() {
     let unit = read(UNIT);
     let folder = TempDir::new().unwrap();
     let (config, secret) = (folder.path().join("bates.yaml"), folder.path().join("secret"));
@@ -51,16 +50,13 @@ fn the_server_understands_what_the_unit_says() {
     for (name, value) in values(&unit, "Environment").map(|pair| pair.split_once('=').unwrap()) {
         command.env(name, value.replace("%d", folder.path().to_str().unwrap()));
     }
-    assert!(
-        values(&unit, "LoadCredential").eq(["secret:/etc/bates/secret"]),
-        "it is what BATES_SECRET_FILE names"
-    );
+    assert!(values(&unit, "LoadCredential").eq(["secret:/etc/bates/secret"]), "BATES_SECRET_FILE names it");
     let output = command.output().unwrap();
-    let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-    assert!(output.status.success() && !said.contains("unknown variable"), "{said}");
+    let printed = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    assert!(output.status.success() && !printed.contains("unknown variable"), "{printed}");
 }
 
-/// The system calls of a set, and of those that it includes.
+/// The system calls of a set and of the sets that it includes.
 fn calls(set: &str) -> BTreeSet<String> {
     let listed = program("systemd-analyze", &["syscall-filter", "--no-pager", set]);
     let words =
@@ -94,22 +90,25 @@ fn a_server_makes_no_system_call_that_the_unit_forbids() {
     end(&server);
     let log = fs::read_to_string(log).unwrap();
     let lines = log.lines().filter_map(|line| line.split_once(' ').map(|(_, call)| call.trim_start()));
-    let made: BTreeSet<&str> = lines.filter_map(|call| call.split_once('(').map(|(name, _)| name)).collect();
-    assert!(made.contains("fsync") && made.contains("accept4"), "{made:?}");
-    // SQLite gives what it makes to the owner of the folder, if it is root; the unit's user never is.
-    let forbidden: Vec<&&str> =
-        made.iter().filter(|call| is_call(call) && !allowed.contains(**call) && **call != "fchown").collect();
+    let called: BTreeSet<&str> =
+        lines.filter_map(|call| call.split_once('(').map(|(name, _)| name)).collect();
+    assert!(called.contains("fsync") && called.contains("accept4"), "{called:?}");
+    // As root, SQLite changes the owner of its files to that of the folder; the user of the unit is never root.
+    let forbidden: Vec<&&str> = called
+        .iter()
+        .filter(|call| is_call(call) && !allowed.contains(**call) && **call != "fchown")
+        .collect();
     assert!(forbidden.is_empty(), "{forbidden:?}");
-    let runs = |line: &&str| line.contains("PROT_WRITE") && line.contains("PROT_EXEC");
-    assert_eq!(log.lines().find(runs), None, "MemoryDenyWriteExecute forbids it");
+    let is_writable_code = |line: &&str| line.contains("PROT_WRITE") && line.contains("PROT_EXEC");
+    assert_eq!(log.lines().find(is_writable_code), None, "MemoryDenyWriteExecute forbids it");
 }
 
-/// Not what strace says besides calls, as of one that was interrupted.
+/// Whether a word names a system call; the log also has lines such as `<... futex resumed>`.
 fn is_call(word: &str) -> bool {
     word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
-/// Ends a server that strace runs, so that its stop is seen too.
+/// Stops a server under strace, so that the log covers its shutdown.
 fn end(server: &Server) {
     let children = format!("/proc/{0}/task/{0}/children", server.pid());
     let traced = fs::read_to_string(&children).unwrap();

@@ -1,12 +1,12 @@
 //! Documents, on a server process and both stores: numbered, delivered to real sinks, and never lost.
 
-mod assigning;
-mod delivering;
-mod importing;
-mod killed;
-mod moving;
+mod assignment;
+mod delivery;
+mod imports;
+mod kills;
 mod receiver;
-mod under_way;
+mod store_moves;
+mod unfinished_delivery;
 
 use std::fs;
 use std::path::PathBuf;
@@ -19,19 +19,19 @@ use tempfile::TempDir;
 use super::http::exchange;
 use super::running::Server;
 
-/// Where a server keeps its store, and how it is configured.
+/// The store and the configuration of a server.
 pub(crate) struct Home {
     folder: TempDir,
     pub(crate) postgres: Option<PrivatePostgres>,
 }
 
 impl Home {
-    /// The embedded store.
+    /// With the embedded store.
     pub(crate) fn folder() -> Self {
         Self { folder: TempDir::new().unwrap(), postgres: None }
     }
 
-    /// The shared store.
+    /// With the shared store.
     pub(crate) fn postgres() -> Self {
         Self { folder: TempDir::new().unwrap(), postgres: Some(PrivatePostgres::start().unwrap()) }
     }
@@ -40,16 +40,16 @@ impl Home {
         self.folder.path().join(name)
     }
 
-    /// A server with these series.
+    /// Starts a server with these series.
     pub(crate) fn start(&self, series: &str) -> Server {
         self.start_with(series, &[])
     }
 
     pub(crate) fn start_with(&self, series: &str, environment: &[(&str, &str)]) -> Server {
-        self.try_start_with(series, environment).unwrap_or_else(|said| panic!("no server: {said}"))
+        self.try_start_with(series, environment).unwrap_or_else(|error| panic!("no server: {error}"))
     }
 
-    /// The same; its last words if it refuses to start.
+    /// Starts a server, or returns its error output if it refuses to start.
     pub(crate) fn try_start_with(
         &self,
         series: &str,
@@ -67,7 +67,7 @@ impl Home {
         Server::try_node(&store, flags, &variables)
     }
 
-    /// The sink that fits the store: a folder, or a table beside it.
+    /// A sink in the same place as the store: a folder, or a table in the same database.
     pub(crate) fn sink(&self) -> String {
         match &self.postgres {
             None => {
@@ -84,7 +84,7 @@ impl Home {
         }
     }
 
-    /// The numbers that were delivered, sorted.
+    /// The delivered numbers, sorted.
     pub(crate) fn delivered(&self) -> Vec<String> {
         let mut numbers: Vec<String> = match &self.postgres {
             Some(_) => self.query("SELECT number FROM delivered").lines().map(str::to_owned).collect(),
@@ -117,7 +117,7 @@ fn number_in(file: &std::path::Path) -> String {
     content["number"].as_str().unwrap().to_owned()
 }
 
-/// A request with a key, if it has one; the answer, if there was one.
+/// Sends a POST request, with an idempotency key if one is given. The status is 0 if there was no answer.
 pub(crate) fn send(port: u16, path: &str, kind: &str, key: Option<&str>, body: &str) -> (u16, String) {
     let key = key.map(|key| format!("Idempotency-Key: {key}\r\n")).unwrap_or_default();
     let request = format!(

@@ -1,20 +1,20 @@
-//! A webhook's other end: takes, refuses, fails or hangs, as it is told, and writes down what came.
+//! The receiver of a webhook: accepts, refuses, fails or hangs as the test sets it, and records what it accepted.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// What becomes of a request.
+/// What the receiver does with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Behaviour {
-    Takes,
-    /// Refuses documents that hold the word poison, and takes others.
+    Accepts,
+    /// Refuses documents that hold the word poison, and accepts others.
     RefusesPoison,
     Fails,
     /// Never answers.
     Hangs,
-    /// Never answers documents that hold the word poison, and takes others.
+    /// Never answers documents that hold the word poison, and accepts others.
     HangsOnPoison,
 }
 
@@ -25,8 +25,8 @@ pub(super) struct Receiver {
 
 struct Shared {
     behaviour: Mutex<Behaviour>,
-    taken: Mutex<Vec<String>>,
-    asked: Mutex<u32>,
+    accepted: Mutex<Vec<String>>,
+    requests: Mutex<u32>,
 }
 
 impl Receiver {
@@ -35,8 +35,8 @@ impl Receiver {
         let port = listener.local_addr().unwrap().port();
         let shared = Arc::new(Shared {
             behaviour: Mutex::new(behaviour),
-            taken: Mutex::default(),
-            asked: Mutex::default(),
+            accepted: Mutex::default(),
+            requests: Mutex::default(),
         });
         let serving = shared.clone();
         thread::spawn(move || {
@@ -52,14 +52,14 @@ impl Receiver {
         *self.shared.behaviour.lock().unwrap() = behaviour;
     }
 
-    /// The numbers of the documents that it took, in the order in which they came.
-    pub(super) fn taken(&self) -> Vec<String> {
-        self.shared.taken.lock().unwrap().clone()
+    /// The numbers of the accepted documents, in the order of arrival.
+    pub(super) fn accepted(&self) -> Vec<String> {
+        self.shared.accepted.lock().unwrap().clone()
     }
 
-    /// How often it was asked.
-    pub(super) fn asked(&self) -> u32 {
-        *self.shared.asked.lock().unwrap()
+    /// How many requests it received.
+    pub(super) fn requests(&self) -> u32 {
+        *self.shared.requests.lock().unwrap()
     }
 }
 
@@ -83,7 +83,7 @@ fn answer(stream: &TcpStream, shared: &Shared) {
         let mut body = vec![0; length];
         reader.read_exact(&mut body).unwrap();
         let body = String::from_utf8(body).unwrap();
-        *shared.asked.lock().unwrap() += 1;
+        *shared.requests.lock().unwrap() += 1;
         let behaviour = *shared.behaviour.lock().unwrap();
         let hangs = match behaviour {
             Behaviour::Hangs => true,
@@ -97,8 +97,8 @@ fn answer(stream: &TcpStream, shared: &Shared) {
             Behaviour::Fails => "503 Service Unavailable",
             Behaviour::RefusesPoison if body.contains("poison") => "400 Bad Request",
             _ => {
-                let told: serde_json::Value = serde_json::from_str(&body).unwrap();
-                shared.taken.lock().unwrap().push(told["data"]["number"].as_str().unwrap().to_owned());
+                let message: serde_json::Value = serde_json::from_str(&body).unwrap();
+                shared.accepted.lock().unwrap().push(message["data"]["number"].as_str().unwrap().to_owned());
                 "204 No Content"
             }
         };

@@ -1,4 +1,4 @@
-//! Every call, and what it answers.
+//! Every call of the library, and what it returns.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tempfile::tempdir;
 use super::{PLAN, open};
 
 #[tokio::test]
-async fn numbers_follow_each_other_in_their_scope() {
+async fn numbers_of_a_scope_are_consecutive() {
     let folder = tempdir().unwrap();
     let bates = open(folder.path()).await;
     let documents = bates.series("document").unwrap().scope(PLAN);
@@ -30,7 +30,7 @@ async fn numbers_follow_each_other_in_their_scope() {
 }
 
 #[tokio::test]
-async fn what_is_shuffled_or_rejected_comes_once_and_keeps_its_rules() {
+async fn shuffled_numbers_come_once_and_obey_the_rejection_rules() {
     let folder = tempdir().unwrap();
     let farmer =
         || Series::new("farmer", "{seq:4}{check:verhoeff}").shuffled().reject("openg2p").restrict(["66"]);
@@ -54,7 +54,7 @@ async fn a_number_is_taken_without_waiting_once_it_is_in_memory() {
     let folder = tempdir().unwrap();
     let bates = open(folder.path()).await;
     let documents = bates.series("document").unwrap().scope(PLAN);
-    // Nothing is there yet, and it is fetched meanwhile.
+    // Memory is empty; the failed call starts a fetch in the background.
     assert_eq!(documents.try_next(), Err(NotCached::Now));
     let number = loop {
         match documents.try_next() {
@@ -65,14 +65,14 @@ async fn a_number_is_taken_without_waiting_once_it_is_in_memory() {
     };
     assert_eq!(number, "PROJ-9012-1001");
     assert_eq!(documents.next().await.unwrap(), "PROJ-9012-1002");
-    let nowhere = bates.series("document").unwrap();
-    assert!(matches!(nowhere.try_next(), Err(NotCached::Scope(_))));
+    let unscoped = bates.series("document").unwrap();
+    assert!(matches!(unscoped.try_next(), Err(NotCached::Scope(_))));
     bates.close().await.unwrap();
     assert_eq!(documents.try_next(), Err(NotCached::Stopping));
 }
 
 #[tokio::test]
-async fn what_has_to_be_waited_for_is_never_at_hand() {
+async fn series_that_need_the_store_or_the_date_are_never_served_from_memory() {
     let folder = tempdir().unwrap();
     let dated = || Series::new("dated", "{date:%Y}-{seq}").reset(Reset::Yearly);
     let gapless = Series::new("gapless", "{seq}").promise(Promise::Gapless);
@@ -83,7 +83,7 @@ async fn what_has_to_be_waited_for_is_never_at_hand() {
         numbering.next().await.unwrap();
         assert_eq!(numbering.try_next(), Err(NotCached::Never), "{name}");
     }
-    // A day that is named has not to be asked for.
+    // With an explicit date the clock is not needed.
     let day = bates.series("dated").unwrap().date(Date::constant(2025, 12, 31));
     assert_eq!(day.next().await.unwrap(), "2025-1");
     assert_eq!(day.try_next().unwrap(), "2025-2");
@@ -91,7 +91,7 @@ async fn what_has_to_be_waited_for_is_never_at_hand() {
 }
 
 #[tokio::test]
-async fn an_ordered_series_with_reservations_is_never_at_hand_again() {
+async fn an_ordered_scope_with_reservations_is_no_longer_served_from_memory() {
     let folder = tempdir().unwrap();
     let bates = open(folder.path()).await;
     let messages = bates.series("conversation").unwrap().scope([("conversation", "abc")]);
@@ -104,7 +104,7 @@ async fn an_ordered_series_with_reservations_is_never_at_hand_again() {
 }
 
 #[tokio::test]
-async fn the_day_is_that_of_the_clock_where_the_series_lives() {
+async fn the_date_comes_from_the_clock_in_the_time_zone_of_the_series() {
     let folder = tempdir().unwrap();
     let clock = Arc::new(FakeClock::at("2026-12-31T23:30:00Z"));
     let invoice =
@@ -121,7 +121,7 @@ async fn the_day_is_that_of_the_clock_where_the_series_lives() {
 }
 
 #[tokio::test]
-async fn a_scope_is_looked_at_and_a_number_traced_without_touching_them() {
+async fn peek_and_find_change_nothing() {
     let folder = tempdir().unwrap();
     let bates = open(folder.path()).await;
     let documents = bates.series("document").unwrap().scope(PLAN);
@@ -140,7 +140,7 @@ async fn a_scope_is_looked_at_and_a_number_traced_without_touching_them() {
 }
 
 #[tokio::test]
-async fn what_an_audited_series_gave_is_recorded_with_who_took_it() {
+async fn numbers_of_an_audited_series_are_recorded_with_their_caller() {
     let folder = tempdir().unwrap();
     let bates = Bates::open(folder.path(), [Series::new("farmer", "{seq}").audited()]).await.unwrap();
     let farmers = bates.series("farmer").unwrap().caller("registry");
@@ -150,8 +150,8 @@ async fn what_an_audited_series_gave_is_recorded_with_who_took_it() {
     while let [record] = &bates.records(AuditFilter::default(), records.last(), 1).await.unwrap()[..] {
         records.push(record.clone());
     }
-    let told: Vec<_> = records.iter().map(|record| (&*record.first, &*record.last, record.count)).collect();
-    assert_eq!(told, [("1", "1", 1), ("2", "10", 9)]);
+    let ranges: Vec<_> = records.iter().map(|record| (&*record.first, &*record.last, record.count)).collect();
+    assert_eq!(ranges, [("1", "1", 1), ("2", "10", 9)]);
     assert!(
         records
             .iter()

@@ -1,5 +1,4 @@
-//! A process that embeds the numbering machine is killed under load, again and again. What it told before must not
-//! come again.
+//! A process that embeds the library is killed repeatedly under load. It must never repeat a number that it printed.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -11,24 +10,24 @@ use bates::{Bates, Limits, Promise, Series};
 use bates_testkit::history::{Gaps, History, Rules, Violation};
 use tempfile::tempdir;
 
-/// Where the process that is to be killed keeps its numbers.
+/// The variable that names the folder of the process to be killed.
 const FOLDER: &str = "BATES_TEST_EMBEDDED_FOLDER";
 
-/// The process itself: a test that is run again, by its name.
-const ITSELF: &str = "embed::crash::a_process_tells_numbers_as_it_takes_them";
+/// The process to be killed: this test binary, running only this test.
+const CHILD_TEST: &str = "embed::crash::a_process_prints_numbers_as_it_takes_them";
 
 const TASKS: u64 = 4;
-const LEASE_MAX: u64 = 256;
+const RANGE_MAX: u64 = 256;
 const KILLS: u64 = 8;
 
 async fn open(folder: &Path) -> Bates {
-    let limits = Limits { lease_max: LEASE_MAX, ..Limits::default() };
+    let limits = Limits { lease_max: RANGE_MAX, ..Limits::default() };
     let series = Series::new("n", "{seq}").promise(Promise::Ordered).limits(limits);
     Bates::open(folder, [series]).await.unwrap()
 }
 
-/// Takes numbers in several tasks, in both ways, and tells each before the next is taken.
-async fn tell(folder: &Path, each: u64) {
+/// Takes numbers in several tasks, with both calls, and prints each before it takes the next.
+async fn print_numbers(folder: &Path, each: u64) {
     let bates = open(folder).await;
     let tasks = (0..TASKS).map(|_| {
         let numbering = bates.series("n").unwrap();
@@ -38,7 +37,7 @@ async fn tell(folder: &Path, each: u64) {
                     Ok(number) => number,
                     Err(_) => numbering.next().await.unwrap(),
                 };
-                // One write a line, so that a kill cuts off no more than the last.
+                // One write per line, so that a kill truncates at most the last line.
                 std::io::stdout().write_all(format!("took {number}\n").as_bytes()).unwrap();
             }
         })
@@ -49,15 +48,15 @@ async fn tell(folder: &Path, each: u64) {
     bates.close().await.unwrap();
 }
 
-/// As a test of its own it ends by itself; as the process that is to be killed, it does not.
+/// Run as a test, this ends by itself; run as the process to be killed, it does not.
 #[test]
-fn a_process_tells_numbers_as_it_takes_them() {
+fn a_process_prints_numbers_as_it_takes_them() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_time().build().unwrap();
     match env::var_os(FOLDER) {
-        Some(folder) => runtime.block_on(tell(Path::new(&folder), u64::MAX)),
+        Some(folder) => runtime.block_on(print_numbers(Path::new(&folder), u64::MAX)),
         None => {
             let folder = tempdir().unwrap();
-            runtime.block_on(tell(folder.path(), 10));
+            runtime.block_on(print_numbers(folder.path(), 10));
             let next =
                 runtime.block_on(async { open(folder.path()).await.series("n").unwrap().next().await });
             assert_eq!(next.unwrap(), &*format!("{}", TASKS * 10 + 1));
@@ -65,47 +64,47 @@ fn a_process_tells_numbers_as_it_takes_them() {
     }
 }
 
-/// What the process told until it was killed, after so many lines.
-fn told_until_killed(folder: &Path, lines: usize, bug: Option<&str>) -> BTreeSet<u64> {
+/// Kills the process after this many lines, and returns all numbers that it printed.
+fn printed_until_killed(folder: &Path, lines: usize, bug: Option<&str>) -> BTreeSet<u64> {
     let mut command = Command::new(env::current_exe().unwrap());
-    command.args([ITSELF, "--exact", "--nocapture"]).env(FOLDER, folder).env_remove("BATES_PLANTED_BUG");
+    command.args([CHILD_TEST, "--exact", "--nocapture"]).env(FOLDER, folder).env_remove("BATES_PLANTED_BUG");
     command.envs(bug.map(|bug| ("BATES_PLANTED_BUG", bug)));
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap());
-    let mut said = Vec::new();
+    let mut bytes = Vec::new();
     for _ in 0..lines {
-        assert!(output.read_until(b'\n', &mut said).unwrap() > 0, "it ended by itself");
+        assert!(output.read_until(b'\n', &mut bytes).unwrap() > 0, "it ended by itself");
     }
-    // SIGKILL. What is in the pipe was told before.
+    // SIGKILL. The process printed the rest of the pipe before the kill.
     child.kill().unwrap();
-    output.read_to_end(&mut said).unwrap();
+    output.read_to_end(&mut bytes).unwrap();
     child.wait().unwrap();
-    let whole = said.iter().rposition(|byte| *byte == b'\n').unwrap();
-    let lines = std::str::from_utf8(&said[..whole]).unwrap().lines();
-    let mut told = BTreeSet::new();
+    let end = bytes.iter().rposition(|byte| *byte == b'\n').unwrap();
+    let lines = std::str::from_utf8(&bytes[..end]).unwrap().lines();
+    let mut printed = BTreeSet::new();
     for number in lines.filter_map(|line| line.strip_prefix("took ")) {
-        assert!(told.insert(number.parse().unwrap()), "{number} came twice from one process");
+        assert!(printed.insert(number.parse().unwrap()), "{number} came twice from one process");
     }
-    told
+    printed
 }
 
-/// What contradicts the promise, after kills at different moments.
+/// The violations of the promise after kills at different moments.
 fn violations_after_kills(bug: Option<&str>) -> Vec<Violation> {
     let (folder, history) = (tempdir().unwrap(), History::default());
     let scope = history.scope("n");
     for kill in 0..KILLS {
         let mut client = history.client();
-        let asked = client.ask(scope);
-        let told = told_until_killed(folder.path(), 100 + usize::try_from(kill).unwrap() * 357, bug);
-        client.answered_with(asked, told.into_iter().map(|number| (number, number)));
+        let request = client.ask(scope);
+        let printed = printed_until_killed(folder.path(), 100 + usize::try_from(kill).unwrap() * 357, bug);
+        client.answered_with(request, printed.into_iter().map(|number| (number, number)));
     }
-    // A lease in use, the next one, and what was taken and not told.
-    let skipped_max = KILLS * (LEASE_MAX * 5 / 4 + TASKS);
+    // Each kill loses the range in use, the next one, and a number per task that was taken and not printed.
+    let skipped_max = KILLS * (RANGE_MAX * 5 / 4 + TASKS);
     history.check(Rules { is_ordered: true, gaps: Gaps::AtMost { start: 1, skipped_max } })
 }
 
 #[test]
-fn killed_under_load_it_repeats_no_number_and_skips_no_more_than_its_leases() {
+fn a_process_killed_under_load_repeats_no_number_and_skips_no_more_than_its_ranges() {
     let violations = violations_after_kills(None);
     assert!(violations.is_empty(), "{:?}", violations.first());
 }

@@ -1,4 +1,4 @@
-//! Documents and reservations: numbered once, delivered, confirmed or voided, and accounted for.
+//! Documents and reservations: numbered once, then delivered, confirmed or voided, and included in reconciliation.
 
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
@@ -13,10 +13,10 @@ use super::PLAN;
 use crate::http;
 use crate::running::Server;
 
-/// Hands documents to the test.
-struct Told(Sender<(String, String)>);
+/// A sink that sends each document to the test.
+struct ChannelSink(Sender<(String, String)>);
 
-impl Sink for Told {
+impl Sink for ChannelSink {
     fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> DeliverFuture<'a> {
         let answer = |delivery: &Delivery| {
             self.0.send((delivery.number.to_string(), delivery.body.to_string())).unwrap();
@@ -34,15 +34,15 @@ impl Sink for Told {
     }
 }
 
-fn told() -> (Series, Receiver<(String, String)>) {
+fn delivered_series() -> (Series, Receiver<(String, String)>) {
     let (sink, delivered) = mpsc::channel();
-    (Series::new("document", "{project}-{type}-{seq}").start(1001).sink(Told(sink)), delivered)
+    (Series::new("document", "{project}-{type}-{seq}").start(1001).sink(ChannelSink(sink)), delivered)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_document_is_numbered_and_delivered() {
     let folder = tempdir().unwrap();
-    let (series, delivered) = told();
+    let (series, delivered) = delivered_series();
     let bates = Bates::open(folder.path(), [series]).await.unwrap();
     let documents = bates.series("document").unwrap().scope(PLAN);
     let assigned = documents.assign(r#"{"title":"Plan"}"#).await.unwrap();
@@ -50,20 +50,20 @@ async fn a_document_is_numbered_and_delivered() {
     let delivery = delivered.recv_timeout(Duration::from_mins(1)).unwrap();
     assert_eq!(delivery, ("PROJ-9012-1001".to_owned(), r#"{"title":"Plan"}"#.to_owned()));
     drop(documents);
-    // What is under way is settled before it closes.
+    // Closing waits until the delivery is settled.
     bates.close().await.unwrap();
-    let (series, delivered) = told();
+    let (series, delivered) = delivered_series();
     let bates = Bates::open(folder.path(), [series]).await.unwrap();
     let filter = DocumentFilter { document_id: Some(assigned.document_id), ..DocumentFilter::default() };
-    let kept = bates.documents(filter, None, 10).await.unwrap();
-    assert_eq!(kept.iter().map(|kept| kept.state).collect::<Vec<_>>(), [DocumentState::Delivered]);
-    assert!(delivered.try_recv().is_err(), "it was delivered before");
+    let found = bates.documents(filter, None, 10).await.unwrap();
+    assert_eq!(found.iter().map(|document| document.state).collect::<Vec<_>>(), [DocumentState::Delivered]);
+    assert!(delivered.try_recv().is_err(), "it is not delivered again");
 }
 
 #[tokio::test]
-async fn the_same_request_gets_the_same_number_also_from_a_server_of_the_same_folder() {
+async fn a_repeated_request_gets_the_same_number_even_from_a_server_on_the_folder() {
     let folder = tempdir().unwrap();
-    let (series, _delivered) = told();
+    let (series, _delivered) = delivered_series();
     let bates = Bates::open(folder.path(), [series]).await.unwrap();
     let documents = bates.series("document").unwrap().scope(PLAN);
     let document = r#"{"title": "Plan", "pages": 3}"#;
@@ -72,19 +72,19 @@ async fn the_same_request_gets_the_same_number_also_from_a_server_of_the_same_fo
     assert_eq!((first.is_new, again.is_new, &first.number), (true, false, &again.number));
     let reused = documents.assign_once("order-4711", r#"{"title":"Other"}"#).await.unwrap_err();
     assert_eq!((reused.code(), reused.may_burn()), (ErrorCode::KEY_REUSED, false));
-    let lasts = Duration::from_mins(15);
-    let reserved = documents.reserve_once("order-4712", lasts).await.unwrap();
-    assert_eq!(documents.reserve_once("order-4712", lasts).await.unwrap().number, reserved.number);
+    let duration = Duration::from_mins(15);
+    let reserved = documents.reserve_once("order-4712", duration).await.unwrap();
+    assert_eq!(documents.reserve_once("order-4712", duration).await.unwrap().number, reserved.number);
     drop(documents);
     bates.close().await.unwrap();
     let served = tempdir().unwrap();
     let sink = format!(r#"{{"object":{{"url":"file://{}"}}}}"#, served.path().display());
     let server = Server::start_with(folder.path(), "127.0.0.1:0", &[("BATES_SERIES__DOCUMENT__SINK", &sink)]);
-    let asked = r#"{"scope":{"type":"9012","project":"PROJ"},"document":{"title":"Plan","pages":3}}"#;
-    let scope = r#"{"scope":{"type":"9012","project":"PROJ"},"seconds":900}"#;
+    let document = r#"{"scope":{"type":"9012","project":"PROJ"},"document":{"title":"Plan","pages":3}}"#;
+    let reservation = r#"{"scope":{"type":"9012","project":"PROJ"},"seconds":900}"#;
     for (path, key, body, number) in [
-        ("documents", "order-4711", asked, &first.number),
-        ("reservations", "order-4712", scope, &reserved.number),
+        ("documents", "order-4711", document, &first.number),
+        ("reservations", "order-4712", reservation, &reserved.number),
     ] {
         let (request, head) =
             (format!("POST /v1/series/document/{path}"), format!("Idempotency-Key: {key}\r\n"));
@@ -111,13 +111,13 @@ async fn a_reservation_is_confirmed_or_voided_once() {
     let reconciled = bates.reconcile().await.unwrap();
     assert_eq!((reconciled.gaps, reconciled.missing), (1, 1));
     let gaps = bates.gaps(GapFilter::default(), None, 10).await.unwrap();
-    let told: Vec<_> = gaps.iter().map(|gap| (gap.missing.range.from(), gap.missing.reason)).collect();
-    assert_eq!(told, [(2, GapReason::Voided)]);
+    let reasons: Vec<_> = gaps.iter().map(|gap| (gap.missing.range.from(), gap.missing.reason)).collect();
+    assert_eq!(reasons, [(2, GapReason::Voided)]);
 }
 
-/// What is over is voided by itself, as long as the folder is open.
+/// The library voids expired reservations as long as the folder is open.
 #[tokio::test]
-async fn a_reservation_whose_time_is_over_is_voided() {
+async fn an_expired_reservation_is_voided() {
     let folder = tempdir().unwrap();
     let bates = Bates::open(folder.path(), [Series::new("invoice", "{seq}")]).await.unwrap();
     let reserved = bates.series("invoice").unwrap().reserve(Duration::from_secs(1)).await.unwrap();
@@ -129,9 +129,9 @@ async fn a_reservation_whose_time_is_over_is_voided() {
 }
 
 #[tokio::test]
-async fn what_is_no_document_takes_no_number() {
+async fn an_invalid_document_takes_no_number() {
     let folder = tempdir().unwrap();
-    let (series, _delivered) = told();
+    let (series, _delivered) = delivered_series();
     let bates = Bates::open(folder.path(), [series, Series::new("plain", "{seq}")]).await.unwrap();
     let documents = bates.series("document").unwrap().scope(PLAN);
     let large = format!("\"{}\"", "x".repeat(1024 * 1024));
@@ -142,8 +142,8 @@ async fn what_is_no_document_takes_no_number() {
         assert_eq!(documents.assign_once(key, "{}").await.unwrap_err().code(), ErrorCode::BAD_ARGUMENTS);
     }
     for seconds in [0, 30 * 24 * 60 * 60 + 1] {
-        let lasts = Duration::from_secs(seconds);
-        assert_eq!(documents.reserve(lasts).await.unwrap_err().code(), ErrorCode::BAD_COUNT);
+        let duration = Duration::from_secs(seconds);
+        assert_eq!(documents.reserve(duration).await.unwrap_err().code(), ErrorCode::BAD_COUNT);
     }
     let plain = bates.series("plain").unwrap();
     assert_eq!(plain.assign("{}").await.unwrap_err().code(), ErrorCode::NO_SINK);

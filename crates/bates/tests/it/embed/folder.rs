@@ -1,4 +1,4 @@
-//! A folder: who has it open, and how it goes on after a close, on either kind of runtime.
+//! A folder: one process has it open at a time, and numbering continues after a close, on either kind of runtime.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,14 +11,14 @@ use tokio::runtime::{Builder, Runtime};
 use super::{PLAN, open, series};
 use crate::running::Server;
 
-/// One that has all that the library asks for, and nothing more.
+/// A runtime of each kind, with only the features that the library needs.
 fn runtimes() -> [Runtime; 2] {
     let build = |mut builder: Builder| builder.enable_time().build().unwrap();
     [build(Builder::new_current_thread()), build(Builder::new_multi_thread())]
 }
 
 #[test]
-fn after_a_close_numbering_goes_on_without_a_gap_on_either_runtime() {
+fn numbering_continues_without_a_gap_after_a_close_on_either_runtime() {
     for runtime in runtimes() {
         let folder = tempdir().unwrap();
         for lifetime in 0..20 {
@@ -38,7 +38,7 @@ fn after_a_close_numbering_goes_on_without_a_gap_on_either_runtime() {
 }
 
 #[tokio::test]
-async fn a_second_opening_is_refused_until_the_last_numbering_is_gone() {
+async fn a_second_opening_is_refused_until_the_last_numbering_is_dropped() {
     let folder = tempdir().unwrap();
     let bates = open(folder.path()).await;
     let documents = bates.series("document").unwrap().scope(PLAN);
@@ -49,13 +49,13 @@ async fn a_second_opening_is_refused_until_the_last_numbering_is_gone() {
     bates.close().await.unwrap();
     let refused = documents.next().await.unwrap_err();
     assert_eq!((refused.code(), refused.may_burn()), (ErrorCode::STOPPING, false));
-    assert!(Bates::open(folder.path(), series()).await.is_err(), "a numbering keeps it open");
+    assert!(Bates::open(folder.path(), series()).await.is_err(), "a numbering keeps the folder open");
     drop(documents);
     open(folder.path()).await.close().await.unwrap();
 }
 
 #[tokio::test]
-async fn a_server_and_a_program_never_have_one_folder_and_hand_it_over() {
+async fn a_server_and_a_program_use_a_folder_one_after_the_other_and_never_together() {
     let folder = tempdir().unwrap();
     let bates = open(folder.path()).await;
     let documents = bates.series("document").unwrap().scope(PLAN);
@@ -74,9 +74,9 @@ async fn a_server_and_a_program_never_have_one_folder_and_hand_it_over() {
     assert_eq!(documents.next().await.unwrap(), "PROJ-9012-1003");
 }
 
-/// A process that is being started has the lock of the folder, too, until it is another program.
+/// A child process inherits the lock of the folder until it executes another program.
 #[test]
-fn a_folder_is_free_after_a_close_also_where_processes_are_started() {
+fn a_folder_is_free_after_a_close_even_while_processes_are_started() {
     let (folder, is_over) = (tempdir().unwrap(), AtomicBool::new(false));
     thread::scope(|threads| {
         threads.spawn(|| {
@@ -94,9 +94,9 @@ fn a_folder_is_free_after_a_close_also_where_processes_are_started() {
     });
 }
 
-/// A program that ends, and forgot to close.
+/// A program that ends without closing the folder.
 #[test]
-fn dropped_without_a_close_it_skips_and_repeats_nothing() {
+fn a_drop_without_a_close_skips_numbers_and_repeats_none() {
     let (folder, mut last) = (tempdir().unwrap(), 1000);
     for _ in 0..5 {
         for runtime in runtimes() {
@@ -108,11 +108,11 @@ fn dropped_without_a_close_it_skips_and_repeats_nothing() {
             last = number;
         }
     }
-    assert!(last > 1010, "what was held is skipped");
+    assert!(last > 1010, "the rest of each range is skipped");
 }
 
 #[tokio::test]
-async fn a_folder_whose_database_is_gone_begins_anew_only_on_purpose() {
+async fn a_folder_without_its_database_starts_over_only_with_open_mode_new() {
     let folder = tempdir().unwrap();
     open(folder.path()).await.close().await.unwrap();
     std::fs::remove_file(folder.path().join("bates.db")).unwrap();

@@ -1,4 +1,4 @@
-//! A process that is forked from one with an open folder: it gets no number, and leaves the folder to the other.
+//! A process forked from one with an open folder: the fork gets no number and leaves the folder to its parent.
 
 use std::future::Future;
 use std::task::{Context, Waker};
@@ -23,7 +23,7 @@ fn a_forked_process_gets_no_number_and_leaves_the_folder_locked() {
     assert_eq!(runtime.block_on(numbering.next()).unwrap(), "1");
     let held = numbering.prefetch(5);
     assert_eq!(runtime.block_on(held.next()).unwrap().position().value(), 2);
-    // A call that waits when the process is forked; its answer is there, or about to be.
+    // A call that waits while the process is forked; its answer has arrived or is about to.
     let mut waiting = Box::pin(gapless.next());
     let first = waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     assert!(first.is_pending());
@@ -54,11 +54,15 @@ fn a_forked_process_gets_no_number_and_leaves_the_folder_locked() {
         }
     };
     let status = fork::waitpid(child).unwrap();
-    assert_eq!((WIFEXITED(status), WEXITSTATUS(status)), (true, 0), "which of them was wrong");
+    assert_eq!(
+        (WIFEXITED(status), WEXITSTATUS(status)),
+        (true, 0),
+        "the exit status is the index of the failed check, plus 1"
+    );
     let second = runtime.block_on(Bates::open(folder.path(), []));
     assert!(second.is_err(), "the folder is still locked");
-    assert_eq!(held.try_next().unwrap().position().value(), 3, "this process goes on");
-    assert_eq!(runtime.block_on(waiting).unwrap(), "1", "the call that waited is answered here");
+    assert_eq!(held.try_next().unwrap().position().value(), 3, "the parent continues");
+    assert_eq!(runtime.block_on(waiting).unwrap(), "1", "the waiting call is answered in the parent");
     runtime.block_on(held.close()).unwrap();
     drop((ordered, gapless));
     let next: u64 = runtime.block_on(numbering.next()).unwrap().to_string().parse().unwrap();

@@ -1,14 +1,13 @@
-//! The numbering machine embedded in a program: every call of the library, and what becomes of numbers when the program
-//! ends in whatever way.
+//! The library embedded in a program: every call, and what happens to numbers however the program ends.
 
 mod calls;
-mod cancelled;
+mod cancellation;
 mod crash;
 mod documents;
 mod folder;
 mod forks;
 mod prefetch;
-mod refused;
+mod refusals;
 pub(crate) mod runtimes;
 mod threads;
 
@@ -25,7 +24,7 @@ fn series() -> [Series; 3] {
     ]
 }
 
-/// In a task of its own, as a program may do it.
+/// Opens in a task of its own, as a program may do.
 async fn open(folder: &Path) -> Bates {
     tokio::spawn(Bates::open(folder.to_owned(), series())).await.unwrap().unwrap()
 }

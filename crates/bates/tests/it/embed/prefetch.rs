@@ -1,4 +1,4 @@
-//! Numbers in advance inside a program: the same numbers, none twice, and none without a word.
+//! Prefetched numbers inside a program: numbers of the series, none repeated, and every unused one reported.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -13,26 +13,32 @@ const THREADS: usize = 4;
 const EACH: usize = 50_000;
 
 #[tokio::test]
-async fn numbers_in_advance_are_those_of_the_series() {
+async fn prefetched_numbers_are_numbers_of_the_series() {
     let folder = tempdir().unwrap();
     let bates = open(folder.path()).await;
     let documents = bates.series("document").unwrap().scope(PLAN);
     let held = documents.prefetch(10);
     assert_eq!(held.next().await.unwrap().to_string(), "PROJ-9012-1001");
     assert_eq!(held.try_next().unwrap().to_string(), "PROJ-9012-1002");
-    assert_eq!(documents.next().await.unwrap(), "PROJ-9012-1011", "what is held is nobody else's");
+    assert_eq!(
+        documents.next().await.unwrap(),
+        "PROJ-9012-1011",
+        "other callers do not get prefetched numbers"
+    );
     let keys = bates.series("short").unwrap();
     let short = keys.prefetch(10);
     for key in short.take(50).await.unwrap() {
         assert!(keys.validate(&key).is_valid(), "{key}");
     }
     let ordered = bates.series("conversation").unwrap().scope([("conversation", "1")]).prefetch(10);
-    let Err(TakeError::Failed(refused)) = ordered.next().await else { panic!("a number in advance") };
+    let Err(TakeError::Failed(refused)) = ordered.next().await else {
+        panic!("an ordered series gave a prefetched number")
+    };
     assert!(matches!(&*refused, Error::Lease(_)) && refused.code().name() == "not_unique", "{refused}");
 }
 
-/// Threads that never wait, on whatever runtime: each position is somebody's, or a gap, or was never granted.
-fn holds_on(mut builder: Builder) {
+/// Threads that never wait take numbers: each position was taken once, is a gap, or was never granted.
+fn check_prefetch_on(mut builder: Builder) {
     let folder = tempdir().unwrap();
     let runtime = builder.enable_time().build().unwrap();
     let bates = runtime.block_on(Bates::open(folder.path(), [Series::new("n", "{seq}")])).unwrap();
@@ -59,7 +65,7 @@ fn holds_on(mut builder: Builder) {
         takers.into_iter().flat_map(|taker| taker.join().unwrap()).collect()
     });
     taken.extend(&all);
-    assert_eq!(taken.len(), THREADS * EACH, "each is taken once");
+    assert_eq!(taken.len(), THREADS * EACH, "each number is taken once");
     let unused = runtime.block_on(held.close()).unwrap();
     runtime.block_on(bates.reconcile()).unwrap();
     let gaps = runtime.block_on(bates.gaps(GapFilter::default(), None, 10_000)).unwrap();
@@ -68,27 +74,35 @@ fn holds_on(mut builder: Builder) {
         gaps.iter().flat_map(|gap| gap.missing.range.from()..gap.missing.range.to()).collect();
     assert_eq!(gaps.len() as u64, unused);
     assert!(gaps.is_disjoint(&taken));
-    assert_eq!(gaps.union(&taken).copied().max(), Some((gaps.len() + taken.len()) as u64), "all of them");
+    assert_eq!(
+        gaps.union(&taken).copied().max(),
+        Some((gaps.len() + taken.len()) as u64),
+        "every position is taken or a gap"
+    );
     drop(held);
     runtime.block_on(bates.close()).unwrap();
     let bates = runtime.block_on(Bates::open(folder.path(), [Series::new("n", "{seq}")])).unwrap();
     let next = runtime.block_on(bates.series("n").unwrap().next()).unwrap();
-    assert_eq!(next.position().value(), (gaps.len() + taken.len()) as u64 + 1, "and it goes on behind them");
+    assert_eq!(
+        next.position().value(),
+        (gaps.len() + taken.len()) as u64 + 1,
+        "numbering continues after them"
+    );
 }
 
 #[test]
-fn threads_take_what_another_thread_fetches() {
-    holds_on(Builder::new_multi_thread());
+fn threads_take_numbers_that_a_multi_threaded_runtime_fetches() {
+    check_prefetch_on(Builder::new_multi_thread());
 }
 
 #[test]
-fn threads_take_what_a_single_thread_fetches() {
-    holds_on(Builder::new_current_thread());
+fn threads_take_numbers_that_a_current_thread_runtime_fetches() {
+    check_prefetch_on(Builder::new_current_thread());
 }
 
-/// Dropped, not closed: what was not used is a gap, also where the machine is closed right behind.
+/// The unused numbers become a gap even if the folder is closed right after the drop.
 #[tokio::test]
-async fn what_is_dropped_is_reported_before_the_folder_is_free() {
+async fn numbers_of_a_dropped_prefetch_are_reported_before_the_folder_is_free() {
     let folder = tempdir().unwrap();
     let bates =
         Bates::open(folder.path(), [Series::new("n", "{seq}").promise(Promise::Unique)]).await.unwrap();

@@ -1,4 +1,4 @@
-//! Calls from threads with another runtime, with one that ends, or with none.
+//! Calls from threads with another runtime, with a runtime that ends, or without one.
 
 use std::future::Future;
 use std::pin::pin;
@@ -11,23 +11,23 @@ use bates::{Bates, Limits, Numbering, Series};
 use tempfile::tempdir;
 use tokio::runtime::{Builder, Runtime};
 
-/// One that fetches with nearly every call.
-fn greedy() -> Series {
+/// A series that fetches a range with nearly every call.
+fn small_ranges() -> Series {
     let limits = Limits { lease_min: 1, lease_max: 8, ..Limits::default() };
     Series::new("n", "{seq}").limits(limits)
 }
 
-/// Takes all of them, and never waits longer than anybody would.
+/// Takes this many numbers, and panics instead of waiting forever.
 async fn take(numbering: &Numbering, count: usize) -> Vec<u64> {
     let taken = tokio::time::timeout(Duration::from_mins(5), numbering.take(count));
-    let taken = taken.await.expect("it must not wait for ever").unwrap();
+    let taken = taken.await.expect("it must not wait forever").unwrap();
     taken.iter().map(|number| number.position().value()).collect()
 }
 
 #[test]
-fn runtimes_that_come_and_go_leave_the_scope_usable() {
+fn short_lived_runtimes_leave_the_scope_usable() {
     let (folder, owner) = (tempdir().unwrap(), Runtime::new().unwrap());
-    let bates = owner.block_on(Bates::open(folder.path(), [greedy()])).unwrap();
+    let bates = owner.block_on(Bates::open(folder.path(), [small_ranges()])).unwrap();
     let numbering = bates.series("n").unwrap();
     let mut taken: Vec<u64> = Vec::new();
     for round in 0..60 {
@@ -36,7 +36,7 @@ fn runtimes_that_come_and_go_leave_the_scope_usable() {
             let call = || {
                 let own = Builder::new_current_thread().enable_time().build().unwrap();
                 let taken = own.block_on(take(numbering, 20));
-                // Whatever it was about to do for others ends with it.
+                // Work that it was doing for other callers ends with it.
                 drop(own);
                 taken
             };
@@ -50,8 +50,8 @@ fn runtimes_that_come_and_go_leave_the_scope_usable() {
             let mut call = pin!(numbering.take(50 + round));
             std::future::poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await
         });
-        if let Poll::Ready(at_hand) = polled {
-            taken.extend(at_hand.unwrap().iter().map(|number| number.position().value()));
+        if let Poll::Ready(numbers) = polled {
+            taken.extend(numbers.unwrap().iter().map(|number| number.position().value()));
         }
     }
     taken.extend(owner.block_on(take(&numbering, 100)));
@@ -66,20 +66,23 @@ fn runtimes_that_come_and_go_leave_the_scope_usable() {
 #[test]
 fn a_thread_without_a_runtime_may_wait_for_numbers() {
     let (folder, owner) = (tempdir().unwrap(), Runtime::new().unwrap());
-    let bates = owner.block_on(Bates::open(folder.path(), [greedy()])).unwrap();
+    let bates = owner.block_on(Bates::open(folder.path(), [small_ranges()])).unwrap();
     let numbering = bates.series("n").unwrap();
     let taken =
         thread::scope(|threads| threads.spawn(|| block_on(numbering.take(100)).unwrap().len()).join());
     assert_eq!(taken.unwrap(), 100);
     drop(numbering);
-    thread::spawn(move || block_on(bates.close())).join().expect("such a thread may close it, too").unwrap();
-    drop(owner.block_on(Bates::open(folder.path(), [greedy()])).expect("the folder is free"));
+    thread::spawn(move || block_on(bates.close()))
+        .join()
+        .expect("such a thread may also close the folder")
+        .unwrap();
+    drop(owner.block_on(Bates::open(folder.path(), [small_ranges()])).expect("the folder is free"));
 }
 
 #[test]
 fn when_the_opening_runtime_has_ended_calls_are_refused_and_the_folder_can_be_opened_again() {
     let (folder, owner) = (tempdir().unwrap(), Runtime::new().unwrap());
-    let bates = owner.block_on(Bates::open(folder.path(), [greedy()])).unwrap();
+    let bates = owner.block_on(Bates::open(folder.path(), [small_ranges()])).unwrap();
     let numbering = bates.series("n").unwrap();
     let first = owner.block_on(take(&numbering, 1));
     drop(owner);
@@ -90,7 +93,7 @@ fn when_the_opening_runtime_has_ended_calls_are_refused_and_the_folder_can_be_op
     }
     drop(numbering);
     other.block_on(bates.close()).unwrap();
-    let bates = other.block_on(Bates::open(folder.path(), [greedy()])).unwrap();
+    let bates = other.block_on(Bates::open(folder.path(), [small_ranges()])).unwrap();
     let next = other.block_on(take(&bates.series("n").unwrap(), 1));
     assert!(next > first);
     other.block_on(bates.close()).unwrap();
@@ -104,7 +107,7 @@ impl Wake for Unpark {
     }
 }
 
-/// Waits for a future as a thread can that knows no runtime.
+/// Waits for a future on a thread without a runtime.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let (mut future, mut context) = (pin!(future), Context::from_waker(&waker));

@@ -1,4 +1,4 @@
-//! Many threads and tasks at one scope, and many scopes: none gets what another has, and none stays in memory for ever.
+//! Many threads and tasks on one scope get distinct numbers, and idle scopes leave memory.
 
 use std::thread;
 use std::time::Duration;
@@ -13,17 +13,17 @@ use super::series;
 const THREADS: u64 = 4;
 const EACH: u64 = 20_000;
 
-/// Takes numbers without a runtime of its own, and writes down what it was given.
-fn take_at_hand(numbering: &Numbering, history: &History) {
+/// Takes numbers without a runtime and records each in the history.
+fn take_from_memory(numbering: &Numbering, history: &History) {
     let scope = history.scope("all");
     let mut client = history.client();
     let mut taken = 0;
     while taken < EACH {
-        let asked = client.ask(scope);
+        let request = client.ask(scope);
         match numbering.try_next() {
             Ok(number) => {
                 let position = number.position().value();
-                client.answered(asked, position, position);
+                client.answered(request, position, position);
                 taken += 1;
             }
             Err(refused) => {
@@ -34,9 +34,8 @@ fn take_at_hand(numbering: &Numbering, history: &History) {
     }
 }
 
-/// Threads that never wait, beside a task that does: whatever drives the runtime, no number comes twice, none falls, and
-/// none is missing.
-fn holds_on(mut builder: Builder) {
+/// Threads that never wait run beside a task that does: no number is repeated, out of order or missing.
+fn check_threads_on(mut builder: Builder) {
     let folder = tempdir().unwrap();
     let runtime = builder.enable_time().build().unwrap();
     let limits = Limits { lease_max: 1_024, ..Limits::default() };
@@ -45,15 +44,15 @@ fn holds_on(mut builder: Builder) {
     let (numbering, history) = (bates.series("n").unwrap(), History::default());
     thread::scope(|threads| {
         let takers: Vec<_> =
-            (0..THREADS).map(|_| threads.spawn(|| take_at_hand(&numbering, &history))).collect();
+            (0..THREADS).map(|_| threads.spawn(|| take_from_memory(&numbering, &history))).collect();
         runtime.block_on(async {
             let (scope, mut client) = (history.scope("all"), history.client());
             let mut taken = 0;
-            // As long as others take, this one drives the runtime that fetches for them.
+            // While the threads take numbers, this task drives the runtime that fetches for them.
             while taken < EACH || !takers.iter().all(thread::ScopedJoinHandle::is_finished) {
-                let asked = client.ask(scope);
+                let request = client.ask(scope);
                 let position = numbering.next().await.unwrap().position().value();
-                client.answered(asked, position, position);
+                client.answered(request, position, position);
                 taken += 1;
                 tokio::task::yield_now().await;
             }
@@ -69,16 +68,16 @@ fn holds_on(mut builder: Builder) {
 
 #[test]
 fn threads_without_a_runtime_get_no_number_twice_from_a_current_thread_runtime() {
-    holds_on(Builder::new_current_thread());
+    check_threads_on(Builder::new_current_thread());
 }
 
 #[test]
 fn threads_without_a_runtime_get_no_number_twice_from_a_multi_threaded_runtime() {
-    holds_on(Builder::new_multi_thread());
+    check_threads_on(Builder::new_multi_thread());
 }
 
 #[tokio::test]
-async fn scopes_that_nobody_asks_for_leave_memory_and_go_on_without_a_gap() {
+async fn idle_scopes_leave_memory_and_later_continue_without_a_gap() {
     let folder = tempdir().unwrap();
     let settings = Settings { idle: Duration::from_millis(10), ..Settings::default() };
     let bates = Bates::open_with(folder.path(), series(), settings).await.unwrap();

@@ -8,14 +8,14 @@ use std::thread;
 use bates_testkit::history::{Gaps, History, Rules};
 use tempfile::tempdir;
 
-use super::built;
-use super::running::ask;
+use super::example_binary;
+use super::process::ask;
 use crate::running::Server;
 
 const PEOPLE: u64 = 4;
 const MESSAGES: u64 = 50;
 
-/// A process of the chat.
+/// One process of the chat example.
 struct Chat {
     child: Child,
     address: String,
@@ -23,7 +23,7 @@ struct Chat {
 
 impl Chat {
     fn start(bates: &Server, folder: &Path) -> Self {
-        let mut command = Command::new(built("chat"));
+        let mut command = Command::new(example_binary("chat"));
         command.arg("127.0.0.1:0").arg(format!("redis://127.0.0.1:{}", bates.port)).arg(folder);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
@@ -33,9 +33,9 @@ impl Chat {
     }
 
     fn post(&self, room: &str, message: &str) -> u64 {
-        let (status, _, said) = ask(&self.address, &format!("POST /{room}"), "", message);
-        assert_eq!(status, 200, "{said}");
-        said.trim_end().parse().unwrap()
+        let (status, _, answer) = ask(&self.address, &format!("POST /{room}"), "", message);
+        assert_eq!(status, 200, "{answer}");
+        answer.trim_end().parse().unwrap()
     }
 
     fn show(&self, room: &str) -> Vec<(u64, String)> {
@@ -56,7 +56,7 @@ impl Drop for Chat {
 }
 
 #[test]
-fn two_processes_show_the_same_messages_in_the_same_order_and_all_of_them() {
+fn two_processes_show_all_messages_in_the_same_order() {
     let (data, folder) = (tempdir().unwrap(), tempdir().unwrap());
     let bates = Server::start(data.path());
     let chats = [Chat::start(&bates, folder.path()), Chat::start(&bates, folder.path())];
@@ -67,17 +67,17 @@ fn two_processes_show_the_same_messages_in_the_same_order_and_all_of_them() {
             threads.spawn(move || {
                 let (scope, mut client) = (history.scope("lobby"), history.client());
                 for (nth, chat) in (0..MESSAGES).zip(chats.iter().cycle()) {
-                    let asked = client.ask(scope);
+                    let request = client.ask(scope);
                     let number = chat.post("lobby", &format!("{person} says {nth}"));
-                    client.answered(asked, number, number);
-                    // What is seen meanwhile ascends, and has what this one was answered.
+                    client.answered(request, number, number);
+                    // The room is sorted at any time, and contains the message that was just posted.
                     let seen = chats[usize::try_from(person % 2).unwrap()].show("lobby");
                     assert!(seen.is_sorted() && seen.iter().any(|(shown, _)| *shown == number), "{seen:?}");
                 }
             });
         }
     });
-    // Across processes: who was answered before another asked has the lower number, and none is missing.
+    // Across processes: a message that is answered before another is posted has the lower number; none is missing.
     let rules = Rules { is_ordered: true, gaps: Gaps::AtMost { start: 1, skipped_max: 0 } };
     assert_eq!(history.check(rules), []);
     let [one, other] = chats.each_ref().map(|chat| chat.show("lobby"));
@@ -87,10 +87,10 @@ fn two_processes_show_the_same_messages_in_the_same_order_and_all_of_them() {
         let own = one.iter().filter_map(|(_, text)| text.strip_prefix(&format!("{person} says ")));
         assert!(
             own.eq((0..MESSAGES).map(|nth| nth.to_string())),
-            "each message once, in the order it was said"
+            "each message once, in the order in which it was posted"
         );
     }
-    assert_eq!(chats[1].post("kitchen", "hello"), 1, "another conversation has its own order");
-    assert_eq!(chats[0].show("nobody"), []);
+    assert_eq!(chats[1].post("kitchen", "hello"), 1, "another room has its own order");
+    assert_eq!(chats[0].show("empty"), []);
     assert_eq!(ask(&chats[0].address, "POST /..%2f..%2fetc", "", "x").0, 404);
 }

@@ -1,4 +1,4 @@
-//! Clients of other languages.
+//! Example clients in other languages.
 
 use std::collections::HashSet;
 use std::fs;
@@ -10,7 +10,7 @@ use bates_testkit::programs;
 use serde_json::Value;
 use tempfile::tempdir;
 
-use super::{folder, said};
+use super::{folder, words_after};
 use crate::running::Server;
 
 fn text(output: Output) -> String {
@@ -18,7 +18,6 @@ fn text(output: Output) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Texts that are all different.
 fn are_distinct(numbers: &[&str]) -> bool {
     numbers.iter().collect::<HashSet<_>>().len() == numbers.len()
 }
@@ -28,7 +27,7 @@ fn document(project: &str, position: u64) -> String {
 }
 
 #[test]
-fn redis_py_takes_numbers_that_follow_each_other() {
+fn redis_py_takes_consecutive_numbers() {
     let data = tempdir().unwrap();
     let server = Server::start(data.path());
     let run = || {
@@ -36,30 +35,30 @@ fn redis_py_takes_numbers_that_follow_each_other() {
         text(command.arg(server.port.to_string()).output().unwrap())
     };
     let both = [run(), run()];
-    // The second run goes on where the first ended: eight documents and three messages each.
+    // The second run continues after the first: eight documents and three messages each.
     for (run, output) in (0..).zip(&both) {
-        let documents = [said(output, "document"), said(output, "by name")].concat();
+        let documents = [words_after(output, "document"), words_after(output, "by name")].concat();
         assert!(
             documents.into_iter().eq((0..8).map(|nth| document("PROJ", 1001 + run * 8 + nth))),
             "{output}"
         );
-        let messages = said(output, "message");
+        let messages = words_after(output, "message");
         assert!(messages.into_iter().eq((1..=3).map(|nth| (run * 3 + nth).to_string())), "{output}");
-        assert_eq!(said(output, "first of each").join(" "), format!("{0} {0} {0}", run + 1));
-        assert!(said(output, "refused").join(" ").contains("once and for all"), "{output}");
+        assert_eq!(words_after(output, "first of each").join(" "), format!("{0} {0} {0}", run + 1));
+        assert!(words_after(output, "refused").join(" ").contains("once and for all"), "{output}");
     }
     for (name, length, count) in [("short", 6, 3), ("farmer", 12, 2)] {
-        let all: Vec<&str> = both.iter().flat_map(|output| said(output, name)).collect();
+        let all: Vec<&str> = both.iter().flat_map(|output| words_after(output, name)).collect();
         assert_eq!(all.len(), 2 * count);
         assert!(are_distinct(&all) && all.iter().all(|number| number.len() == length), "{all:?}");
     }
 }
 
 #[test]
-fn ioredis_takes_numbers_that_follow_each_other() {
+fn ioredis_takes_consecutive_numbers() {
     let data = tempdir().unwrap();
     let server = Server::start(data.path());
-    // A module is looked for beside the program, so the program lies beside the modules.
+    // Node looks for modules beside the program.
     let project = tempdir().unwrap();
     assert!(IOREDIS.is_installed(), "ioredis; run `cargo xtask test`, which installs it");
     symlink(
@@ -71,13 +70,16 @@ fn ioredis_takes_numbers_that_follow_each_other() {
     fs::copy(folder().join("ioredis.mjs"), &program).unwrap();
     let output = Command::new("node").arg(program).arg(server.port.to_string()).output().unwrap();
     let output = text(output);
-    let documents = [said(&output, "document"), said(&output, "by name")].concat();
+    let documents = [words_after(&output, "document"), words_after(&output, "by name")].concat();
     assert!(documents.into_iter().eq((1001..1009).map(|position| document("NODE", position))), "{output}");
-    assert!(said(&output, "messages").into_iter().eq((1..=100).map(|nth: u64| nth.to_string())), "{output}");
-    assert_eq!(said(&output, "exact"), ["true"]);
-    let short = said(&output, "short");
+    assert!(
+        words_after(&output, "messages").into_iter().eq((1..=100).map(|nth: u64| nth.to_string())),
+        "{output}"
+    );
+    assert_eq!(words_after(&output, "exact"), ["true"]);
+    let short = words_after(&output, "short");
     assert!(short.len() == 3 && are_distinct(&short), "{output}");
-    assert!(said(&output, "refused").join(" ").contains("once and for all"), "{output}");
+    assert!(words_after(&output, "refused").join(" ").contains("once and for all"), "{output}");
 }
 
 #[test]
@@ -93,7 +95,7 @@ fn curl_takes_numbers_and_reserves_one() {
     let (first, second) = (run(), run());
     let both = format!("{first}{second}");
     let answers: Vec<Value> = both.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    // Six answers of JSON each time, and five keys.
+    // Six JSON answers and five keys per run.
     assert_eq!((answers.len(), both.lines().count()), (12, 22), "{both}");
     let keys: Vec<&str> = both.lines().filter(|line| !line.starts_with('{')).collect();
     assert!(are_distinct(&keys) && keys.iter().all(|key| key.len() == 6), "{keys:?}");

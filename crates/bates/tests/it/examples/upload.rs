@@ -1,11 +1,11 @@
-//! The upload service: a number a file, and a file a number.
+//! The upload service: each file has one number, and each number one file.
 
 use std::collections::BTreeSet;
 use std::{fs, thread};
 
 use tempfile::tempdir;
 
-use super::running::Example;
+use super::process::Example;
 use crate::http;
 use crate::running::Server;
 
@@ -14,8 +14,8 @@ const FILES: usize = 25;
 
 fn upload(example: &Example, path: &str, key: Option<&str>, file: &str) -> (u16, String) {
     let key = key.map(|key| format!("Idempotency-Key: {key}\r\n")).unwrap_or_default();
-    let (status, _, said) = example.ask(&format!("POST /{path}"), &key, file);
-    (status, said.trim_end().to_owned())
+    let (status, _, answer) = example.ask(&format!("POST /{path}"), &key, file);
+    (status, answer.trim_end().to_owned())
 }
 
 fn download(example: &Example, id: &str) -> (u16, String) {
@@ -24,7 +24,7 @@ fn download(example: &Example, id: &str) -> (u16, String) {
 }
 
 #[test]
-fn every_file_has_a_number_and_a_retry_the_same() {
+fn every_file_has_a_number_and_a_retry_gets_the_same_one() {
     let (data, folder) = (tempdir().unwrap(), tempdir().unwrap());
     let bates = Server::start(data.path());
     let arguments = [format!("http://127.0.0.1:{}", bates.http), folder.path().display().to_string()];
@@ -62,18 +62,18 @@ fn every_file_has_a_number_and_a_retry_the_same() {
     assert_eq!(saved, distinct, "no file without a number, and no number without a file");
     assert_eq!(upload(&example, "PROJ/9012", Some("0-0"), "another file").0, 200);
     let (_, first) = upload(&example, "PROJ/9012", Some("0-0"), "another file");
-    assert_eq!(download(&example, &first).1, "file 0 of 0", "what was confirmed is not written over");
+    assert_eq!(download(&example, &first).1, "file 0 of 0", "a confirmed file is not overwritten");
     assert_eq!(upload(&example, "PROJ/9012", None, "x").0, 400);
     assert_eq!(upload(&example, "PR%2FOJ/9012", Some("k"), "x").0, 502);
     assert_eq!(download(&example, "..%2Fbates.db").0, 404);
-    // Nothing can be saved: the number is given up, and that is explained.
+    // The file cannot be saved, so the service voids the number and the gap has a reason.
     fs::remove_dir_all(folder.path()).unwrap();
     assert_eq!(upload(&example, "PROJ/9012", Some("unsaved"), "x").0, 507);
     fs::create_dir_all(folder.path()).unwrap();
     assert_eq!(
         upload(&example, "PROJ/9012", Some("unsaved"), "x").0,
         410,
-        "no file under a number that is a gap"
+        "no file is saved under a voided number"
     );
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     http::ask(bates.http, "POST", "/v1/reconcile", "");

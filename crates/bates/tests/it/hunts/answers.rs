@@ -1,24 +1,24 @@
-//! Answers of a server that get lost on their way to a client, and requests that never arrive.
+//! Answers that get lost on the way to a client, and requests that never arrive.
 
 use std::collections::HashSet;
 
 use super::Hunt;
 use crate::client::Stage;
-use crate::client::proxy::{Act, Proxy};
+use crate::client::proxy::{Action, Proxy};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lost_answers_cost_numbers_and_repeat_none() {
     let (stage, mut hunt) = (Stage::new(), Hunt::begin());
     let (mut seen, mut lost, mut calls, mut failed, mut returned) = (HashSet::new(), 0, 0, 0, 0);
-    while hunt.goes_on() {
-        let plan: Vec<Act> = (0..40)
+    while hunt.is_running() {
+        let plan: Vec<Action> = (0..40)
             .map(|_| match hunt.below(6) {
                 0 | 1 => {
                     lost += 1;
-                    Act::Lose
+                    Action::Lose
                 }
-                2 => Act::Drop,
-                _ => Act::Pass,
+                2 => Action::Drop,
+                _ => Action::Pass,
             })
             .collect();
         let proxy = Proxy::start(stage.server.http, plan);

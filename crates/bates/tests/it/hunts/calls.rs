@@ -1,4 +1,4 @@
-//! Calls of the library that are given up at any point: no number twice, and every one that is missing is explained.
+//! Library calls cancelled at any point: no number is repeated, and every missing one is explained.
 
 use std::collections::BTreeSet;
 
@@ -18,11 +18,11 @@ fn series() -> [Series; 4] {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_given_up_at_any_point_repeat_nothing_and_leave_nothing_unexplained() {
+async fn calls_cancelled_at_any_point_repeat_no_number_and_leave_none_unexplained() {
     let (folder, mut hunt) = (tempdir().unwrap(), Hunt::begin());
     let mut taken: [BTreeSet<u64>; 3] = Default::default();
-    let (mut calls, mut given_up, mut openings) = (0_u64, 0_u64, 0_u64);
-    while hunt.goes_on() {
+    let (mut calls, mut cancelled, mut openings) = (0_u64, 0_u64, 0_u64);
+    while hunt.is_running() {
         let bates = Bates::open(folder.path(), series()).await.unwrap();
         openings += 1;
         let tasks: Vec<_> = (0..6_usize)
@@ -30,16 +30,16 @@ async fn calls_given_up_at_any_point_repeat_nothing_and_leave_nothing_unexplaine
                 let numbering = bates.series(["unique", "gapless", "audited"][at % 3]).unwrap();
                 let (other, mut hunt) = (bates.series("other").unwrap(), hunt.branch());
                 tokio::spawn(async move {
-                    let (mut taken, mut calls, mut given_up) = (Vec::new(), 0, 0);
+                    let (mut taken, mut calls, mut cancelled) = (Vec::new(), 0, 0);
                     for _ in 0..200 {
-                        let (count, patience) = (1 + hunt.below(5), hunt.below(4));
+                        let (count, mode) = (1 + hunt.below(5), hunt.below(4));
                         calls += 1;
-                        let gives_up = async {
-                            match patience {
+                        let cancel = async {
+                            match mode {
                                 0 => std::future::pending().await,
                                 1 => drop(other.next().await),
                                 _ => {
-                                    for _ in 0..patience * 5 {
+                                    for _ in 0..mode * 5 {
                                         tokio::task::yield_now().await;
                                     }
                                 }
@@ -47,23 +47,23 @@ async fn calls_given_up_at_any_point_repeat_nothing_and_leave_nothing_unexplaine
                         };
                         tokio::select! {
                             biased;
-                            () = gives_up => given_up += 1,
+                            () = cancel => cancelled += 1,
                             numbers = numbering.take(usize::try_from(count).unwrap()) => {
                                 taken.extend(numbers.unwrap().iter().map(|number| number.position().value()));
                             }
                         }
                     }
-                    (at % 3, taken, calls, given_up)
+                    (at % 3, taken, calls, cancelled)
                 })
             })
             .collect();
         for task in tasks {
-            let (series, numbers, asked, gave_up) = task.await.unwrap();
+            let (series, numbers, task_calls, task_cancelled) = task.await.unwrap();
             for number in numbers {
                 assert!(taken[series].insert(number), "{number} came twice");
             }
-            calls += asked;
-            given_up += gave_up;
+            calls += task_calls;
+            cancelled += task_cancelled;
         }
         bates.close().await.unwrap();
     }
@@ -72,11 +72,11 @@ async fn calls_given_up_at_any_point_repeat_nothing_and_leave_nothing_unexplaine
     let mut explained = 0;
     for (name, taken) in ["unique", "gapless", "audited"].into_iter().zip(&taken) {
         let next = bates.series(name).unwrap().peek().await.unwrap().next.unwrap().value();
-        let of = GapFilter { series: Some(name.parse().unwrap()), ..GapFilter::default() };
-        let gaps = bates.gaps(of, None, 10_000_000).await.unwrap();
+        let filter = GapFilter { series: Some(name.parse().unwrap()), ..GapFilter::default() };
+        let gaps = bates.gaps(filter, None, 10_000_000).await.unwrap();
         let gaps: BTreeSet<u64> =
             gaps.iter().flat_map(|gap| gap.missing.range.from()..gap.missing.range.to()).collect();
-        assert!(gaps.is_disjoint(taken), "{name}: a number that was given is called a gap");
+        assert!(gaps.is_disjoint(taken), "{name}: an issued number is reported as a gap");
         let unexplained: Vec<u64> =
             (1..next).filter(|position| !taken.contains(position) && !gaps.contains(position)).collect();
         assert!(unexplained.is_empty(), "{name}: {unexplained:?}");
@@ -85,6 +85,6 @@ async fn calls_given_up_at_any_point_repeat_nothing_and_leave_nothing_unexplaine
     bates.close().await.unwrap();
     let numbers: usize = taken.iter().map(BTreeSet::len).sum();
     println!(
-        "calls given up: {calls} calls, {given_up} given up, {numbers} numbers, {explained} gaps, {openings} openings"
+        "cancelled calls: {calls} calls, {cancelled} cancelled, {numbers} numbers, {explained} gaps, {openings} openings"
     );
 }

@@ -1,5 +1,5 @@
-//! Hunts: claims that other tests make once are tried at random. They last two seconds among the other tests, and as long
-//! as is asked with `cargo xtask hunt`, which sets `BATES_HUNT_SECONDS` and `BATES_HUNT_SEED`. Each prints what it checked.
+//! Hunts: random trials of claims that other tests check once. Among the other tests each lasts two seconds;
+//! `cargo xtask hunt` sets `BATES_HUNT_SECONDS` and `BATES_HUNT_SEED`. Each prints what it checked.
 
 mod answers;
 mod calls;
@@ -8,7 +8,7 @@ mod runtimes;
 
 use std::time::{Duration, Instant};
 
-/// A hunt under way: how long it lasts, and what happens next.
+/// A running hunt: its end, and the state of its random numbers.
 pub(super) struct Hunt {
     until: Instant,
     state: u64,
@@ -23,11 +23,11 @@ impl Hunt {
         Self { until: Instant::now() + Duration::from_secs(seconds), state: number("BATES_HUNT_SEED", 1) }
     }
 
-    pub(super) fn goes_on(&self) -> bool {
+    pub(super) fn is_running(&self) -> bool {
         Instant::now() < self.until
     }
 
-    /// A number below another one.
+    /// A random number below `end`.
     pub(super) fn below(&mut self, end: u64) -> u64 {
         // SplitMix64.
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -37,7 +37,7 @@ impl Hunt {
         (mixed ^ (mixed >> 31)) % end
     }
 
-    /// Another hunt of the same length, for a thread of its own.
+    /// A hunt with the same end and its own random numbers, for another thread.
     pub(super) fn branch(&mut self) -> Self {
         Self { until: self.until, state: self.below(u64::MAX) }
     }

@@ -1,32 +1,32 @@
-//! A Redis with shared pools that stands still, is flushed, restarted, replaced and switched, beside load.
+//! A Redis with shared pools that is stopped, flushed, restarted, replaced and switched under load.
 
 use super::Hunt;
 use crate::pools::Redis;
+use crate::pools::data_loss::{Loads, survive};
 use crate::pools::faults::Fault;
-use crate::pools::forgetting::{Loads, survive};
 
 #[test]
-fn a_redis_that_forgets_in_every_way_repeats_nothing_to_safe_consumers() {
-    let (mut hunt, mut struck) = (Hunt::begin(), [0_u64; Fault::ALL.len()]);
-    while hunt.goes_on() {
-        let fault = |_| usize::try_from(hunt.below(struck.len() as u64)).unwrap();
+fn a_redis_that_loses_data_in_any_way_repeats_no_number_to_safe_consumers() {
+    let (mut hunt, mut counts) = (Hunt::begin(), [0_u64; Fault::ALL.len()]);
+    while hunt.is_running() {
+        let fault = |_| usize::try_from(hunt.below(counts.len() as u64)).unwrap();
         let faults: Vec<usize> = (0..3).map(fault).collect();
-        let forgets = faults.iter().any(|fault| Fault::ALL[*fault].forgets());
-        survive("hunt", forgets, |redis: &mut Redis, loads: &Loads| {
+        let loses_data = faults.iter().any(|fault| Fault::ALL[*fault].loses_data());
+        survive("hunt", loses_data, |redis: &mut Redis, loads: &Loads| {
             for fault in &faults {
                 let epoch = redis.epoch("pool:A");
                 Fault::ALL[*fault].strike(redis, loads);
-                while Fault::ALL[*fault].forgets() && redis.epoch("pool:A") <= epoch {
+                while Fault::ALL[*fault].loses_data() && redis.epoch("pool:A") <= epoch {
                     std::thread::yield_now();
                 }
                 loads.safe.wait_for(100);
             }
         });
         for fault in faults {
-            struck[fault] += 1;
+            counts[fault] += 1;
         }
     }
-    for (fault, times) in Fault::ALL.iter().zip(struck) {
-        println!("redis: {fault:?} {times} times survived");
+    for (fault, times) in Fault::ALL.iter().zip(counts) {
+        println!("redis: survived {fault:?} {times} times");
     }
 }

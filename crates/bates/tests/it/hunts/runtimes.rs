@@ -1,4 +1,4 @@
-//! Calls of the library from runtimes that come and go, and from threads without one, beside numbers held in advance.
+//! Library calls from short-lived runtimes and from threads without one, beside prefetched numbers.
 
 use std::collections::HashSet;
 use std::thread;
@@ -11,7 +11,7 @@ use super::Hunt;
 use crate::embed::runtimes::block_on;
 
 #[test]
-fn runtimes_that_come_and_go_repeat_nothing_and_hang_nobody() {
+fn short_lived_runtimes_repeat_no_number_and_block_no_caller() {
     let (folder, owner, mut hunt) = (tempdir().unwrap(), Runtime::new().unwrap(), Hunt::begin());
     let limits = Limits { lease_min: 1, lease_max: 64, ..Limits::default() };
     let opened = Bates::open(folder.path(), [Series::new("n", "{seq}").limits(limits)]);
@@ -24,7 +24,7 @@ fn runtimes_that_come_and_go_repeat_nothing_and_hang_nobody() {
                 let (mut hunt, numbering, held) = (hunt.branch(), &numbering, &held);
                 threads.spawn(move || {
                     let (mut taken, mut runtimes) = (Vec::new(), 0);
-                    while hunt.goes_on() {
+                    while hunt.is_running() {
                         let count = 1 + hunt.below(40);
                         let take = numbering.take(usize::try_from(count).unwrap());
                         let numbers = match hunt.below(4) {
@@ -64,8 +64,5 @@ fn runtimes_that_come_and_go_repeat_nothing_and_hang_nobody() {
     drop((held, numbering));
     owner.block_on(bates.close()).unwrap();
     let runtimes: u64 = each.iter().map(|(_, runtimes)| runtimes).sum();
-    println!(
-        "runtimes: {} numbers, {runtimes} runtimes that came and went, {unused} returned unused",
-        seen.len()
-    );
+    println!("runtimes: {} numbers, {runtimes} short-lived runtimes, {unused} returned unused", seen.len());
 }

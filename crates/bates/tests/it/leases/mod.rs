@@ -1,9 +1,9 @@
-//! Numbers in advance, on server processes and both stores: what is leased, what becomes of it, and that none of it
-//! comes twice.
+//! Client leases and prefetched numbers, on server processes and both stores: every leased number is used once or
+//! becomes a gap.
 
-mod asking;
-mod holding;
-mod killed;
+mod kills;
+mod prefetch;
+mod requests;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::documents::Home;
 use super::http::ask;
 use super::running::Server;
 
-/// Series of every kind that is leased, and two that are not.
+/// Series of every kind that can be leased, and two that cannot.
 const SERIES: &str = "  ticket: { pattern: \"T-{seq}\" }
   document: { pattern: \"{project}-{type}-{seq}\", start: 1001 }
   conversation: { pattern: \"{seq}\", key: \"seq:{conversation}\" }
@@ -32,10 +32,10 @@ const SERIES: &str = "  ticket: { pattern: \"T-{seq}\" }
   bill: { pattern: \"B-{seq}\", promise: gapless }
 ";
 
-/// A server, and where it keeps its store.
+/// A server, and the home that holds its store.
 struct Stage {
     server: Server,
-    // Invariant: last, so that the server is gone when its folder is.
+    // Invariant: the last field, so that the server ends before its folder is removed.
     home: Home,
 }
 
@@ -66,7 +66,7 @@ impl Stage {
         answer
     }
 
-    /// What clients hold, by lease: how many positions.
+    /// The number of positions in each open lease.
     fn held(&self) -> BTreeMap<String, u64> {
         let (_, answer) = self.ask("GET", "/v1/leases", "");
         let leases = answer["leases"].as_array().unwrap().iter().map(|lease| {
@@ -78,7 +78,7 @@ impl Stage {
         leases.collect()
     }
 
-    /// The positions of a series that nobody has, with the reason of each.
+    /// The missing positions of a series, each with its reason.
     fn gaps(&self, series: &str) -> BTreeMap<u64, String> {
         self.post("/v1/reconcile", "");
         let (_, answer) = self.ask("GET", &format!("/v1/gaps?series={series}"), "");
@@ -91,15 +91,15 @@ impl Stage {
     }
 }
 
-/// A client of a port of this machine that rests only a moment.
+/// A client for a local port with the shortest pause between attempts.
 fn builder(port: u16) -> ClientBuilder {
     let pause = Duration::from_millis(1);
     Client::builder(format!("http://127.0.0.1:{port}")).pause(pause, pause)
 }
 
-/// Lets other tasks run until something is the case.
-async fn until(mut is_so: impl FnMut() -> bool) {
-    while !is_so() {
+/// Lets other tasks run until the condition holds.
+async fn until(mut condition: impl FnMut() -> bool) {
+    while !condition() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }

@@ -1,8 +1,8 @@
-//! The contract of the OpenG2P id-generator, from a client's side, with its own configuration file.
+//! The API of the OpenG2P id-generator as its clients see it, with the id-generator's own configuration file.
 
-mod adopting;
+mod adoption;
 mod contract;
-mod draining;
+mod exhaustion;
 
 use std::fs;
 use std::path::PathBuf;
@@ -17,13 +17,13 @@ use super::running::{Client, Server};
 
 const BASE: &str = "/v1/idgenerator";
 
-/// A folder with the file of an id-generator.
+/// A folder with the configuration file of an id-generator.
 struct Setting {
     folder: TempDir,
 }
 
 impl Setting {
-    /// With these ID types, and otherwise as it is shipped.
+    /// The shipped configuration with these ID types.
     fn with(types: &str) -> Self {
         let folder = TempDir::new().unwrap();
         let text = format!(
@@ -41,16 +41,16 @@ impl Setting {
         self.folder.path().join("default.yaml")
     }
 
-    /// A server on a folder of its own.
+    /// Starts a server with the embedded store.
     fn serve(&self, environment: &[(&str, &str)]) -> Server {
         let mut command = self.command();
         command.envs(environment.iter().copied());
         command.args(["serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0"]).args(self.flags());
         command.arg("--data").arg(self.folder.path().join("data"));
-        Server::run(command).unwrap_or_else(|said| panic!("no server: {said}"))
+        Server::run(command).unwrap_or_else(|error| panic!("no server: {error}"))
     }
 
-    /// A node on the database that the variables of the id-generator name; its last words if it refuses to start.
+    /// Starts a node on the database in the variables of the id-generator, or returns the error output of the node.
     fn node(&self, postgres: &PrivatePostgres) -> Result<Server, String> {
         let mut command = self.command();
         command.envs(database(postgres));
@@ -58,7 +58,7 @@ impl Setting {
         Server::run(command)
     }
 
-    /// A command, with the database and the file of the id-generator.
+    /// Runs a command with the database and the configuration file of the id-generator.
     fn run(&self, postgres: &PrivatePostgres, words: &[&str]) -> Output {
         self.command().envs(database(postgres)).args(words).args(self.flags()).output().unwrap()
     }
@@ -74,7 +74,7 @@ impl Setting {
     }
 }
 
-/// What the id-generator is told about its database.
+/// The variables that tell the id-generator its database.
 fn database(postgres: &PrivatePostgres) -> [(&'static str, String); 5] {
     let url = postgres.url();
     let (_, rest) = url.split_once("://").unwrap();
@@ -91,7 +91,7 @@ fn database(postgres: &PrivatePostgres) -> [(&'static str, String); 5] {
     ]
 }
 
-/// Runs SQL from a file, and answers with what it prints, bare.
+/// Runs SQL from a file, and returns the bare output of psql.
 fn query(postgres: &PrivatePostgres, sql: &str) -> String {
     let psql = programs::find("psql").expect("psql; run `cargo xtask test`, which installs it");
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -106,12 +106,12 @@ fn query(postgres: &PrivatePostgres, sql: &str) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// Asks, and answers with the status and the body as it came.
+/// Sends a request, and returns the status and the raw body.
 fn ask(server: &Server, method: &str, path: &str) -> (u16, String) {
-    asked(server, method, path, "")
+    ask_with(server, method, path, "")
 }
 
-fn asked(server: &Server, method: &str, path: &str, headers: &str) -> (u16, String) {
+fn ask_with(server: &Server, method: &str, path: &str, headers: &str) -> (u16, String) {
     let request =
         format!("{method} {BASE}{path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n{headers}\r\n");
     let (status, head, body) = exchange(server.http, request.as_bytes());
@@ -122,7 +122,7 @@ fn asked(server: &Server, method: &str, path: &str, headers: &str) -> (u16, Stri
     (status, String::from_utf8(body).unwrap())
 }
 
-/// One ID over a connection that stays, or the code of the error.
+/// Takes one ID over an open connection, or returns the error code.
 fn issue(client: &mut Client, id_type: &str) -> Result<String, String> {
     let body = client.post(&format!("{BASE}/{id_type}/id")).expect("a server that answers");
     let answer: Value = serde_json::from_str(&body).unwrap();
@@ -132,7 +132,7 @@ fn issue(client: &mut Client, id_type: &str) -> Result<String, String> {
     }
 }
 
-/// Many IDs.
+/// Takes up to `count` IDs in one request.
 fn batch(server: &Server, id_type: &str, count: u64) -> Vec<String> {
     let (status, body) = ask(server, "POST", &format!("/{id_type}/ids?count={count}"));
     assert_eq!(status, 200, "{body}");

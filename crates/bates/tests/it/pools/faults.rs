@@ -1,30 +1,30 @@
-//! What can happen to a Redis beside load.
+//! Faults of a Redis under load.
 
 use std::net::TcpListener;
 
 use bates_testkit::PrivateRedis;
 
 use super::Redis;
-use super::forgetting::Loads;
+use super::data_loss::Loads;
 use crate::running::signal;
 
-/// Something that happens to a Redis, which then goes on.
+/// A fault of a Redis, after which it runs again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fault {
-    /// Its process stands still for a while.
-    StoodStill,
+    /// Its process is stopped for a while.
+    Stopped,
     Flushed,
     Restarted,
     RestartedFromAnOldSnapshot,
-    /// It dies, and a replica that heard of nothing for a while has its port.
+    /// It is killed, and a replica that missed the last writes takes over its port.
     ReplacedByALaggingReplica,
-    /// A replica has its port, while those who are connected go on with the old one for a while.
+    /// A replica takes over its port, while connected clients use the old server for a while.
     Switched,
 }
 
 impl Fault {
     pub(crate) const ALL: [Self; 6] = [
-        Self::StoodStill,
+        Self::Stopped,
         Self::Flushed,
         Self::Restarted,
         Self::RestartedFromAnOldSnapshot,
@@ -32,14 +32,14 @@ impl Fault {
         Self::Switched,
     ];
 
-    /// Whether what was taken is forgotten, so that the list has to be begun anew.
-    pub(crate) fn forgets(self) -> bool {
-        !matches!(self, Self::StoodStill)
+    /// Whether Redis forgets which numbers were taken, so that the list must start over.
+    pub(crate) fn loses_data(self) -> bool {
+        !matches!(self, Self::Stopped)
     }
 
     pub(crate) fn strike(self, redis: &mut Redis, loads: &Loads) {
         match self {
-            Self::StoodStill => {
+            Self::Stopped => {
                 signal(redis.server.pid(), "STOP");
                 loads.safe.wait_for(100);
                 signal(redis.server.pid(), "CONT");
@@ -52,14 +52,14 @@ impl Fault {
             }
             Self::RestartedFromAnOldSnapshot => {
                 let _: String = redis.command(&["SAVE"]);
-                loads.taken_from_list(100);
+                loads.wait_for_list(100);
                 redis.server.kill().unwrap();
                 redis.server.restart().unwrap();
             }
             Self::ReplacedByALaggingReplica => {
                 let replica = replica_of(redis);
                 let _: String = replica.command(&["REPLICAOF", "NO", "ONE"]);
-                loads.taken_from_list(100);
+                loads.wait_for_list(100);
                 redis.server.kill().unwrap();
                 drop(redis.replace_by(replica, redis.server.port()));
             }
@@ -69,7 +69,7 @@ impl Fault {
                 let _: String = replica.command(&["REPLICAOF", "NO", "ONE"]);
                 let old = redis.replace_by(replica, port);
                 loads.safe.wait_for(100);
-                // As Sentinel does it: the old one becomes a replica, and ends its connections.
+                // As Sentinel does: the old server becomes a replica and closes its connections.
                 let _: String = old.command(&["REPLICAOF", "127.0.0.1", &port.to_string()]);
                 let _: u64 = old.command(&["CLIENT", "KILL", "TYPE", "normal"]);
                 loads.safe.wait_for(100);
@@ -78,7 +78,7 @@ impl Fault {
     }
 }
 
-/// A replica that has everything.
+/// A replica with all data.
 fn replica_of(redis: &Redis) -> Redis {
     let replica = Redis { server: PrivateRedis::start().unwrap() };
     let port = redis.server.port().to_string();
@@ -92,13 +92,13 @@ fn free_port() -> u16 {
 }
 
 impl Redis {
-    /// New connections are made elsewhere from now on. Those that are there stay.
+    /// Accepts new connections on another port from now on; open ones stay.
     fn listen_on(&mut self, port: u16) {
         let _: String = self.command(&["CONFIG", "SET", "port", &port.to_string()]);
         self.server.moved_to(port);
     }
 
-    /// The other one is found at a port. Answers this one.
+    /// Lets the other server take over this port, and returns the old one.
     fn replace_by(&mut self, mut other: Self, port: u16) -> Self {
         other.listen_on(port);
         std::mem::replace(self, other)

@@ -1,15 +1,15 @@
-//! Shared pools, on real servers: Bates fills, programs take, and Redis forgets.
+//! Shared pools on real servers: Bates fills them, programs take from them, and Redis loses data.
 
-mod apart;
+mod attach;
+pub(crate) mod data_loss;
 pub(crate) mod faults;
-mod filling;
-pub(crate) mod forgetting;
-mod forked;
-mod guarded;
-mod many;
-mod popping;
-mod sleeping;
-mod taking;
+mod fill;
+mod forks;
+mod many_pools;
+mod pop;
+mod stalled_filler;
+mod tls;
+mod two_installations;
 
 use std::collections::HashMap;
 use std::process::{Command, Output};
@@ -19,13 +19,13 @@ use bates_testkit::PrivateRedis;
 use super::documents::Home;
 use super::running::Server;
 
-/// A series whose scopes have lists `pool:{p}` in Redis, and `own:{p}` at Bates' own port.
+/// A series whose scopes are lists `pool:{p}` in Redis, and keys `own:{p}` on the Redis port of Bates.
 pub(super) fn series(redis: &str, size: &str, scopes: &str) -> String {
     let pool = format!("{{ redis: \"{redis}\", key: \"pool:{{p}}\", {size}, scopes: [{scopes}] }}");
     format!("  ticket: {{ pattern: \"{{p}}-{{seq}}\", key: \"own:{{p}}\", pool: {pool} }}\n")
 }
 
-/// A Redis, and what is asked of it. It may be away at any time.
+/// A Redis server and commands for it. It may be down at any time.
 pub(crate) struct Redis {
     pub(crate) server: PrivateRedis,
 }
@@ -58,7 +58,7 @@ impl Redis {
         Self::try_command::<Option<u64>>(&self.url(), &["HGET", &marker, "epoch"]).flatten().unwrap_or(0)
     }
 
-    /// Waits until a list has so many numbers; a test that waits for ever is ended from outside.
+    /// Waits until a list has at least this many numbers; the test runner ends a test that waits forever.
     pub(super) fn wait_for_level(&self, key: &str, level: u64) {
         while self.level(key) < level {
             std::thread::yield_now();
@@ -66,7 +66,7 @@ impl Redis {
     }
 }
 
-/// A command of the binary on the store of a home.
+/// Runs a `bates` command on the store of this home.
 pub(super) fn bates(home: &Home, arguments: &[&str]) -> Output {
     command(home, arguments).output().unwrap()
 }
@@ -78,14 +78,14 @@ pub(super) fn command(home: &Home, arguments: &[&str]) -> Command {
     };
     let mut command = Command::new(env!("CARGO_BIN_EXE_bates"));
     if home.postgres.is_some() {
-        // Nothing is claimed of how fast the store is.
+        // These tests make no claim about the speed of the store.
         command.env("BATES_STORE_TIMEOUT_MS", "60000");
     }
     command.env("BATES_CONFIG", home.path("bates.yaml")).env("BATES_STORE", &store).args(arguments);
     command
 }
 
-/// The reasons of all gaps, and how many positions each has.
+/// The number of missing positions for each gap reason.
 pub(super) fn gaps(server: &Server) -> HashMap<String, u64> {
     let (status, _) = super::http::ask(server.http, "POST", "/v1/reconcile", "");
     assert_eq!(status, 200);
