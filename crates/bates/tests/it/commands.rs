@@ -129,7 +129,7 @@ fn a_stopped_store_issues_nothing_below_a_raised_floor() {
     );
     assert_eq!(floor(&["document", "project=P", "type=1", "2000"]).0, 0, "the scope does not exist yet");
     for (arguments, text) in [
-        (["counter", "name=a", "x"].as_slice(), "no position"),
+        (["counter", "name=a", "x"].as_slice(), "invalid position"),
         (&["counter", "500"], "it needs exactly"),
         (&["missing", "500"], "unknown series"),
         (&["short", "56800235585"], "is past 56800235583"),
@@ -193,7 +193,7 @@ fn init_writes_a_configuration_that_check_reads_and_variables_override() {
     );
     for text in [
         "document  ordered, counting from 1001",
-        "128 of a busy one",
+        "80 of a busy one",
         "invoice  unique",
         "elsewhere",
         "HTTP            off",

@@ -137,7 +137,7 @@ fn a_floor_and_an_adoption_empty_the_list_and_continue_past_its_numbers() {
         }
         let raised = bates(&home, &["floor", "ticket", "p=A", "50"]);
         let stderr = String::from_utf8_lossy(&raised.stderr);
-        assert!(raised.status.success() && stderr.contains("had numbers below 101"), "{raised:?}");
+        assert!(raised.status.success() && stderr.contains("the floor is raised to 101"), "{raised:?}");
         let running = server.unwrap_or_else(|| home.start(&series));
         let first = loop {
             let popped: Option<Vec<String>> = redis.command(&["LPOP", "pool:A", "1"]);
