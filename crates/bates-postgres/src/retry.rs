@@ -84,25 +84,25 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn what_may_pass_is_tried_until_patience_ends_and_what_lasts_is_not() {
-        let mut tries = 0;
+    async fn a_passing_failure_is_retried_until_patience_ends_and_a_lasting_one_is_not() {
+        let mut attempts = 0;
         let outcome = retried(Duration::from_secs(2), || {
-            tries += 1;
+            attempts += 1;
             std::future::ready(Err::<(), _>(Failed::Passing("away".into())))
         });
         assert_eq!(outcome.await, Err(Failed::Passing("away".into())));
-        assert!((5..40).contains(&tries), "{tries}");
-        let mut tries = 0;
+        assert!((5..40).contains(&attempts), "{attempts}");
+        let mut attempts = 0;
         let lasting = Failed::Lasting(bates_core::StoreError::Unavailable("no rights".into()));
         let outcome = retried(Duration::from_secs(2), || {
-            tries += 1;
+            attempts += 1;
             std::future::ready(Err::<(), _>(lasting.clone()))
         });
-        assert_eq!((outcome.await, tries), (Err(lasting.clone()), 1));
+        assert_eq!((outcome.await, attempts), (Err(lasting.clone()), 1));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_never_answers_is_given_up() {
+    async fn a_call_that_never_answers_is_given_up() {
         let outcome = retried(Duration::from_secs(2), std::future::pending::<Result<(), _>>);
         assert!(matches!(outcome.await, Err(Failed::Passing(_))));
     }
