@@ -1,5 +1,5 @@
-//! A Bates in memory, with only what a pool needs: epochs, and numbers that it gives once, to the list (`R-…`) or to a
-//! client that asks directly (`B-…`).
+//! A Bates in memory, with only what a pool needs: epochs, and numbers that it gives once, to the list
+//! (`R-…`) or to a client that asks directly (`B-…`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

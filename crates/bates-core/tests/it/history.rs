@@ -1,5 +1,5 @@
-//! Under any mixture of takes, evictions, clean stops, crashes and faults no position repeats, and positions of an
-//! ordered series ascend.
+//! Under any mixture of takes, evictions, clean stops, crashes and faults no position repeats, and positions
+//! of an ordered series ascend.
 
 use std::sync::Arc;
 

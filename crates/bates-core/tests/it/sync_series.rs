@@ -172,7 +172,8 @@ async fn a_series_created_again_by_another_node_takes_nothing_from_the_old_range
             let described = bates_core::DescriptionChange { before: "unique".into(), after: promise.into() };
             store.change_promise(name.clone(), PromiseChange { from, to }, Some(described)).await.unwrap();
         }
-        // The old cell cannot be sealed before its refill has ended; each call to sync is cancelled meanwhile.
+        // The old cell cannot be sealed before its refill has ended; each call to sync is cancelled
+        // meanwhile.
         while Arc::ptr_eq(&other.series("tenant").unwrap(), &before) {
             let mut syncing = Box::pin(other.sync_series());
             for _ in 0..10_000 {

@@ -81,8 +81,8 @@ fn random_histories_match_the_model() {
     bates_testkit::check_random_histories(fresh, 50);
 }
 
-/// Fault 10: PgBouncer in transaction mode shares four server connections among all clients, so each transaction of a
-/// client may run on another one.
+/// Fault 10: PgBouncer in transaction mode shares four server connections among all clients, so each
+/// transaction of a client may run on another one.
 mod behind_pgbouncer {
     use bates_postgres::Address;
     use bates_testkit::conformance;

@@ -133,8 +133,8 @@ async fn a_call_with_a_key_does_not_join_a_batch_that_holds_its_locks() {
     assert_eq!(shown(&[other.assign(keyed("a", "k")).await]), ["a-4 known"]);
 }
 
-/// With one connection, all calls after the first form one batch: for an existing scope, an exhausted one, a new one and
-/// one above the limit, some of them with the same key.
+/// With one connection, all calls after the first form one batch: for an existing scope, an exhausted one, a
+/// new one and one above the limit, some of them with the same key.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_key_of_a_refused_call_is_not_stored_whatever_its_batch_did() {
     let settings = Settings { connections: 1, patience: Duration::from_mins(1) };

@@ -1,5 +1,5 @@
-//! The end of a space that several nodes share: a scope is not exhausted while another node may still hold positions
-//! of it.
+//! The end of a space that several nodes share: a scope is not exhausted while another node may still hold
+//! positions of it.
 
 use bates_core::store::prelude::*;
 use bates_core::{GrantError, GrantPurpose, GrantRequest, ReleaseRequest};

@@ -1,5 +1,5 @@
-//! Idempotency keys in a shared store: requests with the same key get the same number, on any node, with any failure,
-//! and at any concurrency.
+//! Idempotency keys in a shared store: requests with the same key get the same number, on any node, with any
+//! failure, and at any concurrency.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,7 +17,8 @@ use super::proxy::Cut;
 use super::unknown_commits::{SHORT, behind_proxy};
 use super::{connect, open_store, scope_id};
 
-/// Waits until all other sessions have ended and reported their statistics, and checks that none had a deadlock.
+/// Waits until all other sessions have ended and reported their statistics, and checks that none had a
+/// deadlock.
 pub(crate) async fn assert_no_deadlock(server: &PrivatePostgres) {
     let client = connect(&server.url()).await;
     let others = "SELECT count(*) FROM pg_stat_activity
@@ -114,7 +115,8 @@ async fn insert_key(server: &PrivatePostgres, key: &str) -> Client {
     client
 }
 
-/// Keys are inserted before cursors are locked, so a call that holds a key never waits for a call that waits for the key.
+/// Keys are inserted before cursors are locked, so a call that holds a key never waits for a call that waits
+/// for the key.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_waits_for_a_key_locks_no_cursor() {
     let settings = Settings { patience: Duration::from_mins(1), ..Settings::default() };
@@ -128,8 +130,8 @@ async fn a_call_that_waits_for_a_key_locks_no_cursor() {
     assert_eq!(&*waiting.await.unwrap().number, "a-3");
 }
 
-/// Two nodes with one connection each wait for the key `gate`. Then each has a batch of the same keys, in opposite orders
-/// and for different scopes. The test holds the key `m` until both batches have begun.
+/// Two nodes with one connection each wait for the key `gate`. Then each has a batch of the same keys, in
+/// opposite orders and for different scopes. The test holds the key `m` until both batches have begun.
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_lock_keys_in_one_order_whatever_the_order_of_requests() {
     let settings = Settings { connections: 1, patience: Duration::from_mins(1) };
@@ -164,8 +166,9 @@ const WAITING_AFTER_GATE: &str = "SELECT count(*) FROM pg_stat_activity
 const KEYS: usize = 29;
 const ROUNDS: usize = 5;
 
-/// The answers to one writer, by key. All writers use the same keys at about the same time. Each pair of writers, one on
-/// each node, uses them in the same order, but for different scopes: so only the key itself prevents a second number.
+/// The answers to one writer, by key. All writers use the same keys at about the same time. Each pair of
+/// writers, one on each node, uses them in the same order, but for different scopes: so only the key itself
+/// prevents a second number.
 async fn write(store: Arc<impl Store>, writer: usize) -> Vec<((usize, usize), Assignment)> {
     let mut answers = Vec::new();
     for round in 0..ROUNDS {
@@ -185,8 +188,8 @@ async fn fifty_writers_on_two_nodes_get_one_number_per_key_without_gap_or_deadlo
     assert_no_deadlock(&server).await;
 }
 
-/// Fault 19: sessions are terminated meanwhile, some during their commit. That would also break deadlocks, so this test
-/// does not look for them.
+/// Fault 19: sessions are terminated meanwhile, some during their commit. That would also break deadlocks, so
+/// this test does not look for them.
 #[tokio::test(flavor = "multi_thread")]
 async fn fifty_writers_whose_sessions_are_terminated_get_one_number_per_key_without_gap() {
     fifty_writers(true).await;

@@ -63,7 +63,8 @@ async fn a_store_that_was_left_refuses_floors_adoptions_promises_and_description
     assert_eq!(store.definitions().await.unwrap().len(), 1);
 }
 
-/// The copy begins when the mark is written, so every command answered with success must be in the store by then.
+/// The copy begins when the mark is written, so every command answered with success must be in the store by
+/// then.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_floor_an_adoption_or_a_promise_beside_a_move_is_refused_or_moves_with_the_store() {
     let server = PrivatePostgres::start().unwrap();

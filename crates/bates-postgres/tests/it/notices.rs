@@ -1,4 +1,5 @@
-//! Nodes notify each other of new documents. A notified node delivers them at once; other nodes find them by polling.
+//! Nodes notify each other of new documents. A notified node delivers them at once; other nodes find them by
+//! polling.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};

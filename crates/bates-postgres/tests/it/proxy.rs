@@ -1,5 +1,5 @@
-//! A proxy in front of PostgreSQL that cuts a connection during a commit, or lets it hang, as a network does that loses
-//! packets.
+//! A proxy in front of PostgreSQL that cuts a connection during a commit, or lets it hang, as a network does
+//! that loses packets.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -99,7 +99,8 @@ async fn pass(mut client: TcpStream, mut server: TcpStream, state: Arc<State>) {
                 Some(Cut::Silence) => return std::future::pending().await,
                 Some(Cut::After) => {
                     server.write_all(&request[..count]).await.unwrap();
-                    // The outcome is decided once the server has answered completely; the client gets no part of it.
+                    // The outcome is decided once the server has answered completely; the client gets no part
+                    // of it.
                     let mut answer = Vec::new();
                     while !answer.ends_with(b"Z\0\0\0\x05I") {
                         let count = server.read(&mut response).await.unwrap();

@@ -1,4 +1,5 @@
-//! Recalls between nodes: which nodes hold ranges of a series, which ranges they give up, and nodes that stay silent.
+//! Recalls between nodes: which nodes hold ranges of a series, which ranges they give up, and nodes that stay
+//! silent.
 
 use bates_core::store::prelude::*;
 use bates_core::{
@@ -133,7 +134,8 @@ async fn a_node_that_leaves_holds_no_range() {
     assert_eq!(other.holders(scope_id("a").series, u64::MAX).await, Ok(vec![]));
 }
 
-/// If a recall did not wait for a running batch, the positions granted by it would be issued after the recall.
+/// If a recall did not wait for a running batch, the positions granted by it would be issued after the
+/// recall.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_range_of_an_earlier_epoch_appears_after_a_recall() {
     let server = PrivatePostgres::start().unwrap();

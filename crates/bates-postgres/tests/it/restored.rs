@@ -1,5 +1,5 @@
-//! A database restored from an old backup, or failed over to a standby that lagged. No node issues from it until an
-//! operator has accepted it.
+//! A database restored from an old backup, or failed over to a standby that lagged. No node issues from it
+//! until an operator has accepted it.
 
 use std::sync::Arc;
 
@@ -87,7 +87,8 @@ async fn a_slow_node_does_not_stop_a_database_that_was_accepted_meanwhile() {
     store.grant(request("a", 10, GrantPurpose::HandOut)).await.unwrap();
 }
 
-/// The backup is older than the acceptance, so the count of acceptances goes back. That is not a new acceptance.
+/// The backup is older than the acceptance, so the count of acceptances goes back. That is not a new
+/// acceptance.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restore_to_a_backup_from_before_an_acceptance_is_noticed() {
     let server = PrivatePostgres::start().unwrap();

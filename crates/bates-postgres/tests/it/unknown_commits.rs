@@ -1,5 +1,5 @@
-//! Commits of unknown outcome: the connection is cut during a commit. The store looks such a commit up, and issues
-//! nothing twice.
+//! Commits of unknown outcome: the connection is cut during a commit. The store looks such a commit up, and
+//! issues nothing twice.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ use super::{connect, open_store, pin_series, request, scope_id};
 /// A patience that tests can outlast, but long enough for one commit on a busy machine.
 pub(crate) const SHORT: Duration = Duration::from_secs(1);
 
-/// A server, a proxy in front of it, and a store behind the proxy. Another store creates the tables first, because that
-/// can take longer than `patience`.
+/// A server, a proxy in front of it, and a store behind the proxy. Another store creates the tables first,
+/// because that can take longer than `patience`.
 pub(crate) async fn behind_proxy(patience: Duration) -> (PrivatePostgres, Proxy, PostgresStore) {
     let server = PrivatePostgres::start().unwrap();
     let patient = Settings { patience: Duration::from_mins(1), ..Settings::default() };

@@ -46,7 +46,8 @@ async fn a_store_moves_between_folders_and_serves_in_only_one() {
     );
 }
 
-/// Runs one test of the suite with a planted bug, in a new process, because the bug is chosen by the environment.
+/// Runs one test of the suite with a planted bug, in a new process, because the bug is chosen by the
+/// environment.
 #[test]
 fn a_store_that_releases_without_a_comparison_fails_the_suite() {
     let run = |bug: Option<&str>| {

@@ -1,5 +1,5 @@
-//! A store whose process was killed and whose log was then damaged: it opens with every answered position, or it is
-//! refused.
+//! A store whose process was killed and whose log was then damaged: it opens with every answered position, or
+//! it is refused.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;

@@ -1,5 +1,5 @@
-//! Documents in the embedded store, where it differs from the shared one: it uses the clock of the machine, which may
-//! change while the store is closed.
+//! Documents in the embedded store, where it differs from the shared one: it uses the clock of the machine,
+//! which may change while the store is closed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -137,8 +137,8 @@ async fn a_reservation_keeps_its_remaining_time_over_a_restart_in_another_year()
     }
 }
 
-/// The check for expired reservations runs every second. It writes nothing while there are no reservations, and once a
-/// minute while there are some.
+/// The check for expired reservations runs every second. It writes nothing while there are no reservations,
+/// and once a minute while there are some.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_with_open_reservations_records_once_a_minute_that_it_was_running() {
     let folder = TempDir::new().unwrap();

@@ -1,5 +1,5 @@
-//! Runs this test binary again as a process that grants positions and prints them, for tests that kill it or make its
-//! system calls fail.
+//! Runs this test binary again as a process that grants positions and prints them, for tests that kill it or
+//! make its system calls fail.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -110,8 +110,8 @@ impl Granting {
         Self::run(folder, [8, usize::MAX], &[])
     }
 
-    /// Starts one caller per scope that requests one grant; then the process closes the store. With arguments for strace,
-    /// the process runs under strace.
+    /// Starts one caller per scope that requests one grant; then the process closes the store. With arguments
+    /// for strace, the process runs under strace.
     pub(crate) fn start_once(folder: &Path, strace: &[&OsStr]) -> Self {
         Self::run(folder, [SCOPES, 1], strace)
     }

@@ -1,5 +1,5 @@
-//! A process is killed at each of its system calls in turn, also while it opens or closes the store. The store opens
-//! again, with every answered position.
+//! A process is killed at each of its system calls in turn, also while it opens or closes the store. The
+//! store opens again, with every answered position.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,8 +12,9 @@ use tempfile::TempDir;
 use super::damage::{Fault, LOG, copy};
 use super::granting::{Answered, Granting, repeated, scope_id};
 
-/// Kills a process at its first such call, the next at its second and so on, until one ends by itself. Checks the folder
-/// after each kill: first with an existing store, then with a new one. Returns the number of kills.
+/// Kills a process at its first such call, the next at its second and so on, until one ends by itself. Checks
+/// the folder after each kill: first with an existing store, then with a new one. Returns the number of
+/// kills.
 async fn kill_at_every(calls: &str, check: impl AsyncFn(&Path, &Answered, &str)) -> u32 {
     let closed = TempDir::new().unwrap();
     assert!(Granting::start_once(closed.path(), &[]).wait().1);
