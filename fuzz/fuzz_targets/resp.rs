@@ -9,5 +9,5 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (u8, &[u8])| {
     let (split, bytes) = input;
-    claims::bytes_hold(bytes, split);
+    claims::check_bytes(bytes, split);
 });

@@ -262,15 +262,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_acceptance_is_learned_once_and_the_count_of_batches_goes_on() {
-        let truth = Lineage::new(Uuid::nil());
-        truth.committed(truth.entry(0));
-        truth.accepted(1);
-        let later = truth.entry(1);
-        truth.committed(later);
-        // A batch that was under way when the operator accepted it learns of it last.
-        truth.accepted(1);
-        assert_eq!(truth.known.lock().numbers, BTreeMap::from([(1, later.number)]));
-        assert!(truth.entry(1).number > later.number, "or the next commit would look like an earlier one");
+    fn an_acceptance_counts_once_and_batch_numbers_keep_rising() {
+        let lineage = Lineage::new(Uuid::nil());
+        lineage.committed(lineage.entry(0));
+        lineage.accepted(1);
+        let later = lineage.entry(1);
+        lineage.committed(later);
+        // A batch that was under way during the acceptance reports it last.
+        lineage.accepted(1);
+        assert_eq!(lineage.known.lock().numbers, BTreeMap::from([(1, later.number)]));
+        assert!(
+            lineage.entry(1).number > later.number,
+            "otherwise the next commit would look like an earlier one"
+        );
     }
 }

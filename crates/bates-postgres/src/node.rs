@@ -75,18 +75,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_has_ended_once_it_is_gone_and_not_before() {
+    fn a_process_has_ended_only_once_it_is_gone() {
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         let child_identity = identity(child.id()).unwrap();
-        assert!(!has_ended(Some(&child_identity)), "it waits for input");
+        assert!(!has_ended(Some(&child_identity)), "the child still waits for input");
         drop(child.stdin.take());
         child.wait().unwrap();
         assert!(has_ended(Some(&child_identity)));
-        assert!(!has_ended(identity(std::process::id()).as_deref()), "this one lives");
+        assert!(!has_ended(identity(std::process::id()).as_deref()), "the test process still runs");
     }
 
     #[test]
-    fn nothing_is_claimed_of_processes_elsewhere() {
+    fn a_process_of_another_boot_or_unknown_identity_never_counts_as_ended() {
         let here = identity(std::process::id()).unwrap();
         let (_, process) = here.split_once(' ').unwrap();
         assert!(!has_ended(Some(&format!("another-boot {process} 1"))));

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn what_may_pass_is_tried_until_patience_ends_and_what_lasts_is_not() {
+    async fn a_passing_failure_is_retried_until_patience_ends_and_a_lasting_one_is_not() {
         let mut attempts = 0;
         let outcome = retried(Duration::from_secs(2), || {
             attempts += 1;
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_never_answers_is_given_up() {
+    async fn a_call_that_never_answers_is_given_up() {
         let outcome = retried(Duration::from_secs(2), std::future::pending::<Result<(), _>>);
         assert!(matches!(outcome.await, Err(Failed::Passing(_))));
     }

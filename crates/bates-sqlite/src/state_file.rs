@@ -203,7 +203,7 @@ mod tests {
 
     const OPEN: Content = Content { phase: Phase::Open, commits: 7 };
 
-    fn found(path: &Path) -> Option<Content> {
+    fn content_of(path: &Path) -> Option<Content> {
         match StateFile::find(path).unwrap() {
             Found::Readable(file) => Some(file.content()),
             Found::Missing | Found::Unreadable => None,
@@ -211,23 +211,23 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_last_is_read() {
+    fn the_last_write_is_read_back() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("bates.state");
         assert!(matches!(StateFile::find(&path).unwrap(), Found::Missing));
         let file = StateFile::create(&path, OPEN).unwrap();
-        assert_eq!(found(&path), Some(OPEN));
+        assert_eq!(content_of(&path), Some(OPEN));
         for commits in 8..20 {
             file.answered(commits).unwrap();
-            assert_eq!(found(&path), Some(Content { commits, ..OPEN }));
+            assert_eq!(content_of(&path), Some(Content { commits, ..OPEN }));
         }
         file.enter(Phase::Closed).unwrap();
-        assert_eq!(found(&path), Some(Content { phase: Phase::Closed, commits: 19 }));
+        assert_eq!(content_of(&path), Some(Content { phase: Phase::Closed, commits: 19 }));
     }
 
-    /// Whatever part of the last write reached the disk: the one before it is read, or the last.
+    /// Whatever part of the last write reached the disk, the file shows that write or the one before it.
     #[test]
-    fn a_write_that_was_cut_off_leaves_the_one_before() {
+    fn a_torn_write_leaves_the_write_before_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("bates.state");
         let file = StateFile::create(&path, OPEN).unwrap();
@@ -267,8 +267,8 @@ mod tests {
         let file = StateFile::create(&path, stopped).unwrap();
         file.answered(9).unwrap();
         file.enter(Phase::Closed).unwrap();
-        assert_eq!(found(&path), Some(stopped));
+        assert_eq!(content_of(&path), Some(stopped));
         file.accept(5).unwrap();
-        assert_eq!(found(&path), Some(Content { phase: Phase::Open, commits: 5 }));
+        assert_eq!(content_of(&path), Some(Content { phase: Phase::Open, commits: 5 }));
     }
 }

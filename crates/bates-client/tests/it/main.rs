@@ -1,9 +1,9 @@
-//! A pool taken from a real Redis, with a stand-in for Bates that fills it, while either of them fails.
+//! A pool on a real Redis, filled by a stand-in for Bates, while either of them fails.
 #![allow(clippy::unwrap_used)]
 
-mod failing;
+mod fixture;
+mod outages;
 mod proxy;
 mod restarted;
-mod stage;
 mod stand_in;
 mod taking;

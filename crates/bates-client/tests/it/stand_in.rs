@@ -1,5 +1,5 @@
-//! What a pool asks of Bates, in memory: epochs, and numbers that are given once, to the list (`R-…`) or to whoever asks
-//! directly (`B-…`).
+//! A Bates in memory, with only what a pool needs: epochs, and numbers that it gives once, to the list
+//! (`R-…`) or to a client that asks directly (`B-…`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,60 +17,60 @@ pub(crate) const KEY: &str = "id-pool:PROJ:9012";
 pub(crate) const STORE: &str = "0b9b0b1e-6d1e-4d7e-9d1c-0f3f3e6f2a01";
 pub(crate) const MARKER: &str = "{id-pool:PROJ:9012}:bates";
 
-/// A Bates that can be taken away and brought back.
+/// A stand-in for Bates that can be stopped and started again.
 pub(crate) struct StandIn {
     runtime: Option<Runtime>,
     port: u16,
-    pub(crate) seen: Arc<Seen>,
+    pub(crate) state: Arc<SharedState>,
 }
 
-pub(crate) struct Seen {
+pub(crate) struct SharedState {
     redis: redis::Client,
-    /// How many numbers a list is begun with.
+    /// How many numbers a new list begins with.
     fill: u64,
-    /// The last number there is.
+    /// The last number.
     end: u64,
-    /// Whoever holds it holds up whoever attaches.
-    pub(crate) kept: Mutex<Kept>,
-    /// Whoever holds it holds up whoever asks for numbers.
-    pub(crate) giving: Mutex<()>,
+    /// A test that holds the lock delays `attach`.
+    pub(crate) list: Mutex<List>,
+    /// A test that holds the lock delays `next`.
+    pub(crate) next_gate: Mutex<()>,
     next: AtomicU64,
-    pub(crate) attached: AtomicU64,
-    pub(crate) direct: AtomicU64,
+    pub(crate) attach_calls: AtomicU64,
+    pub(crate) direct_numbers: AtomicU64,
 }
 
-pub(crate) struct Kept {
+pub(crate) struct List {
     server: Value,
     pub(crate) epoch: u64,
 }
 
 impl StandIn {
     pub(crate) fn start(redis: &str, fill: u64, end: u64) -> Self {
-        let seen = Arc::new(Seen {
+        let state = Arc::new(SharedState {
             redis: redis::Client::open(redis).unwrap(),
             fill,
             end,
-            kept: Mutex::new(Kept { server: Value::Null, epoch: 0 }),
-            giving: Mutex::new(()),
+            list: Mutex::new(List { server: Value::Null, epoch: 0 }),
+            next_gate: Mutex::new(()),
             next: AtomicU64::new(1),
-            attached: AtomicU64::new(0),
-            direct: AtomicU64::new(0),
+            attach_calls: AtomicU64::new(0),
+            direct_numbers: AtomicU64::new(0),
         });
-        let mut this = Self { runtime: None, port: 0, seen };
-        this.up();
-        this
+        let mut stand_in = Self { runtime: None, port: 0, state };
+        stand_in.up();
+        stand_in
     }
 
     pub(crate) fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// Ends it with all its connections.
+    /// Stops it and closes all its connections.
     pub(crate) fn down(&mut self) {
         self.runtime.take().unwrap().shutdown_background();
     }
 
-    /// Starts it again, with all that it knew.
+    /// Starts it again, with its former state.
     pub(crate) fn up(&mut self) {
         let listener = std::net::TcpListener::bind(("127.0.0.1", self.port)).unwrap();
         listener.set_nonblocking(true).unwrap();
@@ -78,7 +78,7 @@ impl StandIn {
         let routes = Router::new()
             .route("/v1/series/document/pool/attach", post(attach))
             .route("/v1/series/document/pool/next", post(next))
-            .with_state(self.seen.clone());
+            .with_state(self.state.clone());
         let runtime = Runtime::new().unwrap();
         runtime.spawn(async move {
             axum::serve(tokio::net::TcpListener::from_std(listener).unwrap(), routes).await.unwrap();
@@ -95,40 +95,44 @@ impl Drop for StandIn {
     }
 }
 
-impl Seen {
-    fn taken(&self, count: u64) -> Vec<u64> {
+impl SharedState {
+    fn take(&self, count: u64) -> Vec<u64> {
         let from = self.next.fetch_add(count, Ordering::SeqCst);
         (from..from + count).filter(|number| *number <= self.end).collect()
     }
 }
 
-async fn attach(State(seen): State<Arc<Seen>>, Json(ask): Json<Value>) -> Json<Value> {
-    seen.attached.fetch_add(1, Ordering::SeqCst);
-    assert_eq!(ask["scope"], json!({ "project": "PROJ", "type": "9012" }));
-    let mut kept = seen.kept.lock().await;
-    // A busy machine takes longer than the half second that is the default.
-    let patient = redis::AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
-    let mut redis = seen.redis.get_multiplexed_async_connection_with_config(&patient).await.unwrap();
+async fn attach(State(state): State<Arc<SharedState>>, Json(request): Json<Value>) -> Json<Value> {
+    state.attach_calls.fetch_add(1, Ordering::SeqCst);
+    assert_eq!(request["scope"], json!({ "project": "PROJ", "type": "9012" }));
+    let mut list = state.list.lock().await;
+    // On a busy machine the default timeout of half a second is too short.
+    let no_timeout =
+        redis::AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
+    let mut redis = state.redis.get_multiplexed_async_connection_with_config(&no_timeout).await.unwrap();
     let marker: Option<u64> =
         redis::cmd("HGET").arg(MARKER).arg("epoch").query_async(&mut redis).await.unwrap();
-    let server = json!([ask["run_id"], ask["replication_id"]]);
-    if kept.server != server || marker != Some(kept.epoch) {
-        *kept = Kept { server, epoch: kept.epoch + 1 };
+    let server = json!([request["run_id"], request["replication_id"]]);
+    if list.server != server || marker != Some(list.epoch) {
+        *list = List { server, epoch: list.epoch + 1 };
         let mut renew = redis::pipe();
         renew.atomic().cmd("DEL").arg(KEY).arg(MARKER);
-        renew.cmd("HSET").arg(MARKER).arg("epoch").arg(kept.epoch).arg("store").arg(STORE);
-        for number in seen.taken(seen.fill) {
+        renew.cmd("HSET").arg(MARKER).arg("epoch").arg(list.epoch).arg("store").arg(STORE);
+        for number in state.take(state.fill) {
             renew.cmd("RPUSH").arg(KEY).arg(format!("R-{number}"));
         }
         renew.exec_async(&mut redis).await.unwrap();
     }
-    Json(json!({ "key": KEY, "epoch": kept.epoch, "store": STORE }))
+    Json(json!({ "key": KEY, "epoch": list.epoch, "store": STORE }))
 }
 
-async fn next(State(seen): State<Arc<Seen>>, Json(ask): Json<Value>) -> (StatusCode, Json<Value>) {
-    drop(seen.giving.lock().await);
-    let numbers = seen.taken(ask["count"].as_u64().unwrap());
-    seen.direct.fetch_add(numbers.len() as u64, Ordering::SeqCst);
+async fn next(
+    State(state): State<Arc<SharedState>>,
+    Json(request): Json<Value>,
+) -> (StatusCode, Json<Value>) {
+    drop(state.next_gate.lock().await);
+    let numbers = state.take(request["count"].as_u64().unwrap());
+    state.direct_numbers.fetch_add(numbers.len() as u64, Ordering::SeqCst);
     if numbers.is_empty() {
         let problem = json!({ "code": "exhausted", "detail": "the scope is exhausted" });
         return (StatusCode::CONFLICT, Json(problem));

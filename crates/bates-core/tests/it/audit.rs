@@ -1,4 +1,4 @@
-//! What leaves an audited series is recorded first, under the right name, and what is not recorded is not given.
+//! A number of an audited series is recorded under its caller before it is answered, or is not answered.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,14 +30,14 @@ async fn records(store: &Arc<MemoryStore>) -> Vec<AuditRecord> {
 }
 
 #[tokio::test]
-async fn a_batch_is_one_record_and_an_addition_too() {
+async fn a_batch_of_numbers_or_an_increment_is_one_record() {
     let (machine, store) =
         open(vec![audited(spec("n", "N-{seq}", Some("n"))), spec("m", "{seq}", None)]).await;
     let entry = machine.series("n").unwrap();
-    let by = Actor::http("registry");
-    let numbers = machine.next(&entry, (&[]).into(), 10_000, by).await.unwrap();
+    let actor = Actor::http("registry");
+    let numbers = machine.next(&entry, (&[]).into(), 10_000, actor).await.unwrap();
     let found = records(&store).await;
-    assert_eq!(found.len(), 1, "its pieces go on where the one before ended: {found:?}");
+    assert_eq!(found.len(), 1, "adjacent ranges are recorded as one: {found:?}");
     let AuditRecord { range, first, last, count, stamp, .. } = &found[0];
     assert_eq!((range.from(), range.to(), *count), (1, 10_001, 10_000));
     assert_eq!(
@@ -45,40 +45,47 @@ async fn a_batch_is_one_record_and_an_addition_too() {
         ("N-1", "N-10000", "registry", Channel::Http)
     );
     assert_eq!(numbers.len(), 10_000);
-    assert!(machine.try_next_by_key(&entry, "n", 1, &mut String::new()).is_none(), "it has to be waited for");
+    assert!(
+        machine.try_next_by_key(&entry, "n", 1, &mut String::new()).is_none(),
+        "an audited number cannot be issued without waiting"
+    );
     let taken = machine.take(&entry, (&[]).into(), 5, Actor::resp("10.0.0.7")).await.unwrap();
     let found = records(&store).await;
     assert_eq!((found.len(), found[1].range.to() - 1, &*found[1].last), (2, taken.last(), "N-10005"));
-    machine.next(&machine.series("m").unwrap(), (&[]).into(), 5, by).await.unwrap();
+    machine.next(&machine.series("m").unwrap(), (&[]).into(), 5, actor).await.unwrap();
     assert_eq!(records(&store).await.len(), 2, "other series are not recorded");
 }
 
 #[tokio::test]
-async fn every_number_of_a_shuffled_series_with_rules_is_found_by_itself() {
+async fn the_audit_finds_the_caller_of_every_number_of_a_shuffled_series_with_rules() {
     let reject = Reject::default().with_digits("openg2p".parse().unwrap());
     let farmer = SeriesSpec { shuffled: true, reject, ..spec("farmer", "{seq:11}{check:verhoeff}", None) };
     let (machine, store) = open(vec![audited(farmer)]).await;
     let entry = machine.series("farmer").unwrap();
-    for (who, count) in [("a", 1), ("b", 100), ("a", 7), ("c", 3)] {
-        let numbers = machine.next(&entry, (&[]).into(), count, Actor::http(who)).await.unwrap();
+    for (caller, count) in [("a", 1), ("b", 100), ("a", 7), ("c", 3)] {
+        let numbers = machine.next(&entry, (&[]).into(), count, Actor::http(caller)).await.unwrap();
         for (_, number) in numbers.iter() {
             let (scope, position) = entry.locate(number).unwrap();
-            let of = AuditFilter { scope, position: Some(position), ..AuditFilter::default() };
-            let found = machine.records(of, None, 10).await.unwrap();
+            let filter = AuditFilter { scope, position: Some(position), ..AuditFilter::default() };
+            let found = machine.records(filter, None, 10).await.unwrap();
             assert_eq!(
                 found.iter().map(|record| &*record.stamp.caller).collect::<Vec<_>>(),
-                [who],
+                [caller],
                 "{number}"
             );
         }
     }
     let found = records(&store).await;
-    assert_eq!(found.iter().map(|record| record.count).sum::<u64>(), 111, "each is counted once: {found:?}");
+    assert_eq!(
+        found.iter().map(|record| record.count).sum::<u64>(),
+        111,
+        "each number is counted once: {found:?}"
+    );
     assert!(found.iter().all(|record| record.count <= record.range.count()));
 }
 
 #[tokio::test]
-async fn what_cannot_be_recorded_is_not_given_and_never_comes_again() {
+async fn a_number_that_cannot_be_recorded_is_never_answered() {
     let (machine, store) = open(vec![audited(spec("n", "{seq}", None))]).await;
     let entry = machine.series("n").unwrap();
     store.refuse_records(true);
@@ -108,23 +115,24 @@ async fn an_audit_is_switched_on_and_off_at_run_time() {
     let before = machine.series("tenant").unwrap();
     machine.next(&before, (&[]).into(), 1, Actor::http("a")).await.unwrap();
     amend(ON).await;
-    // Whoever found the series before the change is sent on to what stands in its place.
+    // A caller that found the series before the change is served by its replacement.
     assert!(machine.try_next_by_key(&before, "tenant", 1, &mut String::new()).is_none());
     machine.next(&before, (&[]).into(), 1, Actor::http("b")).await.unwrap();
     machine.take(&before, (&[]).into(), 1, Actor::resp("c")).await.unwrap();
     amend(AuditPolicy::Off).await;
     let after = machine.series("tenant").unwrap();
     machine.next(&after, (&[]).into(), 1, Actor::http("d")).await.unwrap();
-    let who: Vec<_> = records(&store).await.into_iter().map(|record| record.stamp.caller).collect();
-    assert_eq!(who, ["b".into(), "c".into()]);
+    let callers: Vec<_> = records(&store).await.into_iter().map(|record| record.stamp.caller).collect();
+    assert_eq!(callers, ["b".into(), "c".into()]);
 }
 
 #[tokio::test]
-async fn records_are_kept_as_long_as_the_series_says() {
-    let kept = |name, audit| SeriesSpec { audit, ..spec(name, "{seq}", None) };
+async fn records_are_pruned_after_the_retention_of_their_series() {
+    let audited = |name, audit| SeriesSpec { audit, ..spec(name, "{seq}", None) };
     let long = AuditPolicy::On(Some(Duration::from_hours(1)));
     let short = AuditPolicy::On(Some(Duration::ZERO));
-    let (machine, store) = open(vec![kept("ever", ON), kept("long", long), kept("short", short)]).await;
+    let (machine, store) =
+        open(vec![audited("ever", ON), audited("long", long), audited("short", short)]).await;
     for name in ["ever", "long", "short"] {
         machine.next(&machine.series(name).unwrap(), (&[]).into(), 1, Actor::http("a")).await.unwrap();
     }

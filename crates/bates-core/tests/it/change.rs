@@ -1,4 +1,4 @@
-//! Series made, changed, retired and made again while the machine runs: never twice a number.
+//! Series are created, changed, retired and created again while the machine runs, and no number repeats.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ async fn code_of(outcome: impl Future<Output = Result<CreateOutcome, MachineErro
 }
 
 #[tokio::test]
-async fn a_series_retired_and_made_again_goes_on_where_it_was() {
+async fn a_retired_series_that_is_created_again_continues_its_numbers() {
     let store: Arc<MemoryStore> = Arc::default();
     let machine = open(&store).await;
     assert_eq!(machine.create_series(tenant()).await.unwrap(), CreateOutcome::Created);
@@ -56,11 +56,11 @@ async fn a_series_retired_and_made_again_goes_on_where_it_was() {
     assert_eq!(late.code().name(), "unknown_series");
     assert!(machine.try_next_by_key(&held, "tenant", 1, &mut String::new()).is_none());
     assert_eq!(machine.create_series(tenant()).await.unwrap(), CreateOutcome::Created);
-    assert_eq!(take(&machine, 1).await, ["T-3"], "what the retired series gave back, and nothing twice");
+    assert_eq!(take(&machine, 1).await, ["T-3"], "the retired series returned its unused positions");
 }
 
 #[tokio::test]
-async fn a_series_made_again_with_another_text_is_refused() {
+async fn a_retired_series_cannot_be_created_again_with_another_text() {
     let machine = open(&Arc::default()).await;
     machine.create_series(tenant()).await.unwrap();
     machine.retire_series(&"tenant".parse().unwrap()).await.unwrap();
@@ -76,7 +76,7 @@ async fn a_series_made_again_with_another_text_is_refused() {
 }
 
 #[tokio::test]
-async fn what_the_configuration_describes_cannot_be_changed_at_run_time() {
+async fn a_series_of_the_configuration_cannot_be_changed_at_run_time() {
     let machine = open(&Arc::default()).await;
     assert_eq!(code_of(machine.create_series(spec("fixed", "{seq}", None))).await, "series_in_file");
     let retired = machine.retire_series(&"fixed".parse().unwrap()).await;
@@ -129,14 +129,14 @@ async fn bad_descriptions_are_refused_and_change_nothing() {
     ] {
         assert_eq!(code_of(machine.create_series(bad.clone())).await, code, "{bad:?}");
     }
-    let kept = store.descriptions().await.unwrap();
-    assert_eq!(kept.len(), 1, "{kept:?}");
-    // What was refused was not pinned either.
+    let descriptions = store.descriptions().await.unwrap();
+    assert_eq!(descriptions.len(), 1, "{descriptions:?}");
+    // The refused descriptions were not pinned either.
     machine.create_series(spec("other", "{seq:3}", None)).await.unwrap();
 }
 
 #[tokio::test]
-async fn limits_and_rules_change_under_load_without_a_number_coming_twice() {
+async fn limits_and_rules_change_under_load_and_no_number_repeats() {
     let machine = Arc::new(open(&Arc::default()).await);
     machine.create_series(tenant()).await.unwrap();
     let takers: Vec<_> = (0..8)
@@ -161,7 +161,7 @@ async fn limits_and_rules_change_under_load_without_a_number_coming_twice() {
     let mut seen = HashSet::new();
     for taker in takers {
         for number in taker.await.unwrap() {
-            assert!(seen.insert(number.clone()), "{number} came twice");
+            assert!(seen.insert(number.clone()), "{number} was issued twice");
         }
     }
     assert_eq!(seen.len(), 8 * 200 * 3);
@@ -171,7 +171,7 @@ async fn limits_and_rules_change_under_load_without_a_number_coming_twice() {
 }
 
 #[tokio::test]
-async fn an_identifier_is_traced_to_its_series_scope_and_position() {
+async fn find_traces_a_number_to_its_series_scope_and_position() {
     let machine = open(&Arc::default()).await;
     let document = spec("document", "{project}-{seq}", Some("d:{project}"));
     machine.create_series(SeriesSpec { value: ListValue::Seq, ..document }).await.unwrap();
@@ -190,14 +190,14 @@ async fn an_identifier_is_traced_to_its_series_scope_and_position() {
     for (id, granted) in [("P-0", Some(false)), ("P-33", Some(false)), ("Q-1", Some(false))] {
         assert_eq!(machine.find(id).await.unwrap()[0].granted, granted, "{id}");
     }
-    // A number that does not show its scope could be of any.
+    // A number that does not show its scope could belong to any scope.
     let bare = machine.find("7").await.unwrap();
     assert_eq!((bare.len(), bare[0].granted), (1, None));
     assert!(machine.find("nothing like it").await.unwrap().is_empty());
 }
 
 #[tokio::test]
-async fn what_a_changed_series_held_goes_back_before_the_change_is_answered() {
+async fn a_changed_series_returns_its_ranges_before_the_change_is_answered() {
     let machine = open(&Arc::default()).await;
     machine.create_series(tenant()).await.unwrap();
     let before = machine.series("tenant").unwrap();
@@ -206,14 +206,14 @@ async fn what_a_changed_series_held_goes_back_before_the_change_is_answered() {
     let limits = Limits { lease_min: 2, lease_max: 2, ..Limits::default() };
     amend(&machine, SeriesSpec { limits, ..tenant() }).await.unwrap();
     assert!(!machine.levels().contains_key(before.series().name()), "nothing is held under the old limits");
-    // Whoever found the series before the change is sent on to what stands in its place.
+    // A caller that found the series before the change is served by its replacement.
     let late = machine.next(&before, (&[]).into(), 1, Actor::library("test")).await.unwrap();
     assert_eq!(late.values().collect::<Vec<_>>(), ["T-2"]);
     assert_eq!(machine.levels()[before.series().name()].held, 1, "under the new limits");
 }
 
 #[tokio::test]
-async fn two_changes_at_once_both_count() {
+async fn concurrent_changes_all_take_effect() {
     let machine = Arc::new(open(&Arc::default()).await);
     machine.create_series(tenant()).await.unwrap();
     let changes: Vec<_> = (0..20_u64)
@@ -221,11 +221,11 @@ async fn two_changes_at_once_both_count() {
             let machine = machine.clone();
             tokio::spawn(async move {
                 let name = "tenant".parse().unwrap();
-                let more = |spec: &SeriesSpec| {
+                let increment = |spec: &SeriesSpec| {
                     let limits = Limits { lease_max: spec.limits.lease_max + 1, ..spec.limits };
                     Ok::<_, MachineError>(SeriesSpec { limits, ..spec.clone() })
                 };
-                machine.change_series(&name, more).await.unwrap();
+                machine.change_series(&name, increment).await.unwrap();
             })
         })
         .collect();

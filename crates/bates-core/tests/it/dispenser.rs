@@ -1,4 +1,4 @@
-//! One claim a test: leases, refills, waiting, eviction, stopping.
+//! The dispenser: ranges, refills, waiting callers, eviction and stopping.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use bates_core::store::prelude::*;
 use bates_core::{Dispenser, HeldLevel, IssueError, Limits, Promise, ReleaseReport};
 use bates_testkit::{Fault, MemoryStore};
 
-use super::{counter, gated, scope, series, take, watched};
+use super::{counter, open_gated_node, open_node, scope, series, take};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn concurrent_callers_get_every_position_once_and_none_is_skipped() {
-    let store = watched(&Arc::default()).await;
+async fn concurrent_callers_get_every_position_exactly_once() {
+    let store = open_node(&Arc::default()).await;
     let dispenser = Dispenser::new(store.clone());
     let callers: Vec<_> = (0..50)
         .map(|caller: u64| {
@@ -28,16 +28,16 @@ async fn concurrent_callers_get_every_position_once_and_none_is_skipped() {
     let mut seen = HashSet::new();
     for caller in callers {
         let positions = caller.await.unwrap();
-        assert!(positions.windows(2).all(|pair| pair[0] < pair[1]), "each caller sees them ascend");
+        assert!(positions.windows(2).all(|pair| pair[0] < pair[1]), "positions ascend for each caller");
         assert!(positions.iter().all(|position| seen.insert(*position)), "never twice");
     }
-    assert_eq!(seen.iter().max(), Some(&(seen.len() as u64)), "and without holes");
+    assert_eq!(seen.iter().max(), Some(&(seen.len() as u64)), "no position is skipped");
     assert_eq!(store.running_most(), 1, "one refill of a scope at a time");
 }
 
 #[tokio::test]
-async fn the_cursor_is_moved_before_anything_is_handed_out() {
-    let store = watched(&Arc::default()).await;
+async fn the_cursor_moves_before_a_position_is_issued() {
+    let store = open_node(&Arc::default()).await;
     let dispenser = Dispenser::new(store.clone());
     for _ in 0..500 {
         let position = take(&dispenser, &counter(Promise::Ordered), "a", 1).await[0];
@@ -47,8 +47,8 @@ async fn the_cursor_is_moved_before_anything_is_handed_out() {
 }
 
 #[tokio::test]
-async fn leases_start_small_and_grow_eightfold_up_to_their_cap() {
-    let store = watched(&Arc::default()).await;
+async fn ranges_start_small_and_grow_eightfold_up_to_their_cap() {
+    let store = open_node(&Arc::default()).await;
     let dispenser = Dispenser::new(store.clone());
     let limits = Limits { lease_max: 5_000, ..Limits::default() };
     let series = series("{seq}", Promise::Unique, limits);
@@ -57,13 +57,13 @@ async fn leases_start_small_and_grow_eightfold_up_to_their_cap() {
         tokio::task::yield_now().await;
     }
     assert_eq!(store.counts()[..5], [32, 256, 2_048, 5_000, 5_000]);
-    // A request larger than any lease is granted whole.
+    // A request larger than the cap is granted whole.
     assert_eq!(take(&dispenser, &series, "b", 6_000).await.len(), 6_000);
 }
 
 #[tokio::test]
-async fn the_next_lease_is_fetched_at_the_watermark_while_callers_go_on() {
-    let store = gated(&Arc::default()).await;
+async fn the_next_range_is_fetched_at_the_watermark_while_callers_continue() {
+    let store = open_gated_node(&Arc::default()).await;
     store.let_through(1);
     let dispenser = Dispenser::new(store.clone());
     let series = counter(Promise::Unique);
@@ -71,17 +71,17 @@ async fn the_next_lease_is_fetched_at_the_watermark_while_callers_go_on() {
         assert_eq!(take(&dispenser, &series, "a", 1).await, [expected]);
     }
     tokio::task::yield_now().await;
-    assert_eq!(store.counts(), [32, 256], "a quarter is left: the next lease is on its way");
+    assert_eq!(store.counts(), [32, 256], "a quarter is left: the next range was requested");
     for expected in 25..=32 {
-        assert_eq!(take(&dispenser, &series, "a", 1).await, [expected], "nobody waits for it");
+        assert_eq!(take(&dispenser, &series, "a", 1).await, [expected], "no caller waits for the next range");
     }
     store.let_through(1);
     assert_eq!(take(&dispenser, &series, "a", 1).await, [33]);
 }
 
 #[tokio::test]
-async fn beyond_the_bound_callers_are_told_it_is_busy_and_nothing_is_lost() {
-    let store = gated(&Arc::default()).await;
+async fn callers_above_the_limit_are_refused_as_busy_and_lose_nothing() {
+    let store = open_gated_node(&Arc::default()).await;
     let dispenser = Dispenser::new(store.clone());
     let limits = Limits { waiters_max: 3, ..Limits::default() };
     let series = series("{seq}", Promise::Ordered, limits);
@@ -95,7 +95,7 @@ async fn beyond_the_bound_callers_are_told_it_is_busy_and_nothing_is_lost() {
         tokio::task::yield_now().await;
     }
     tokio::task::yield_now().await;
-    assert_eq!(store.counts(), [32], "however many wait, one refill is under way");
+    assert_eq!(store.counts(), [32], "all waiting callers share one refill");
     let refused = dispenser.take(&series, &scope("a"), 1).await.unwrap_err();
     assert_eq!((refused.code().name(), refused.code().may_burn()), ("busy", false));
     assert!(refused.to_string().contains("3 callers wait already"), "{refused}");
@@ -104,13 +104,13 @@ async fn beyond_the_bound_callers_are_told_it_is_busy_and_nothing_is_lost() {
     for caller in waiting {
         served.push(caller.await.unwrap());
     }
-    assert_eq!(served, [1, 2, 3], "in the order in which they came");
+    assert_eq!(served, [1, 2, 3], "callers are served in the order of arrival");
     assert_eq!(take(&dispenser, &series, "a", 1).await, [4]);
 }
 
 #[tokio::test]
-async fn who_comes_while_somebody_waits_waits_behind() {
-    let store = gated(&Arc::default()).await;
+async fn a_new_caller_queues_behind_waiting_callers() {
+    let store = open_gated_node(&Arc::default()).await;
     store.let_through(1);
     let dispenser = Dispenser::new(store.clone());
     let series = counter(Promise::Ordered);
@@ -125,7 +125,7 @@ async fn who_comes_while_somebody_waits_waits_behind() {
     }
     let small = start(1);
     tokio::task::yield_now().await;
-    assert!(!small.is_finished(), "twelve are held, and still it waits");
+    assert!(!small.is_finished(), "it waits although twelve positions are held");
     assert!(dispenser.try_take(&series, scope("a").as_str(), 1).is_none());
     store.let_through(10);
     assert_eq!(large.await.unwrap(), (21..=70).collect::<Vec<_>>());
@@ -133,17 +133,17 @@ async fn who_comes_while_somebody_waits_waits_behind() {
 }
 
 #[tokio::test]
-async fn what_is_held_is_taken_at_once_and_what_is_not_is_left_to_those_who_wait() {
-    let store = watched(&Arc::default()).await;
+async fn try_take_takes_only_positions_that_are_held() {
+    let store = open_node(&Arc::default()).await;
     let dispenser = Dispenser::new(store.clone());
     let series = counter(Promise::Unique);
-    assert!(dispenser.try_take(&series, scope("a").as_str(), 1).is_none(), "a look creates nothing");
+    assert!(dispenser.try_take(&series, scope("a").as_str(), 1).is_none(), "it creates no cell");
     assert_eq!(dispenser.scopes_held(), 0);
     take(&dispenser, &series, "a", 1).await;
     let taken = dispenser.try_take(&series, scope("a").as_str(), 3).unwrap();
     assert_eq!(taken.positions().collect::<Vec<_>>(), [2, 3, 4]);
-    assert!(dispenser.try_take(&series, scope("a").as_str(), 29).is_none(), "more than is held");
-    // It keeps the level up as any other caller does.
+    assert!(dispenser.try_take(&series, scope("a").as_str(), 29).is_none(), "more positions than are held");
+    // It triggers refills as any other caller does.
     for expected in 5..=500 {
         let taken = loop {
             match dispenser.try_take(&series, scope("a").as_str(), 1) {
@@ -156,8 +156,8 @@ async fn what_is_held_is_taken_at_once_and_what_is_not_is_left_to_those_who_wait
 }
 
 #[tokio::test]
-async fn a_scope_with_a_refill_on_its_way_is_not_evicted() {
-    let store = gated(&Arc::default()).await;
+async fn a_scope_with_a_refill_under_way_is_not_evicted() {
+    let store = open_gated_node(&Arc::default()).await;
     store.let_through(1);
     let dispenser = Dispenser::new(store.clone());
     let series = counter(Promise::Ordered);
@@ -173,8 +173,8 @@ async fn a_scope_with_a_refill_on_its_way_is_not_evicted() {
 }
 
 #[tokio::test]
-async fn a_store_that_fails_is_said_so_and_asked_again_by_the_next_caller() {
-    let store = watched(&Arc::default()).await;
+async fn a_failed_grant_is_reported_and_the_next_caller_tries_again() {
+    let store = open_node(&Arc::default()).await;
     store.plan(&[Fault::BeforeWrite, Fault::AfterWrite]);
     let dispenser = Dispenser::new(store.clone());
     let series = counter(Promise::Ordered);
@@ -183,13 +183,13 @@ async fn a_store_that_fails_is_said_so_and_asked_again_by_the_next_caller() {
         assert_eq!((error.code().name(), error.code().may_burn()), ("store_unavailable", true));
     }
     let next = take(&dispenser, &series, "a", 1).await[0];
-    assert!(next > 1, "what may have been granted is never granted again: {next}");
-    assert_eq!(store.counts().len(), 3, "no circle");
+    assert!(next > 1, "a range that may have been granted is never granted again: {next}");
+    assert_eq!(store.counts().len(), 3, "one grant per caller, no retry loop");
 }
 
 #[tokio::test]
-async fn a_failing_refill_does_not_take_away_what_is_held() {
-    let store = watched(&Arc::default()).await;
+async fn a_failing_refill_leaves_the_held_range_usable() {
+    let store = open_node(&Arc::default()).await;
     store.plan(&[Fault::None, Fault::BeforeWrite, Fault::BeforeWrite, Fault::BeforeWrite]);
     let dispenser = Dispenser::new(store.clone());
     let series = counter(Promise::Ordered);
@@ -200,8 +200,8 @@ async fn a_failing_refill_does_not_take_away_what_is_held() {
 }
 
 #[tokio::test]
-async fn a_caller_that_goes_away_leaves_its_positions_to_the_next() {
-    let store = gated(&Arc::default()).await;
+async fn the_positions_of_a_cancelled_caller_go_to_the_next() {
+    let store = open_gated_node(&Arc::default()).await;
     let dispenser = Dispenser::new(store.clone());
     let series = counter(Promise::Ordered);
     let gone = {
@@ -215,12 +215,16 @@ async fn a_caller_that_goes_away_leaves_its_positions_to_the_next() {
     assert!(gone.await.unwrap_err().is_cancelled());
     store.let_through(10);
     assert_eq!(take(&dispenser, &series, "a", 1).await, [1]);
-    assert_eq!(dispenser.close().await, ReleaseReport { scopes: 1, returned: 31, gaps: 0 }, "in one piece");
+    assert_eq!(
+        dispenser.close().await,
+        ReleaseReport { scopes: 1, returned: 31, gaps: 0 },
+        "the range was not split"
+    );
 }
 
 #[tokio::test]
-async fn the_space_ends_exactly_and_stays_ended() {
-    let store = watched(&Arc::default()).await;
+async fn the_last_position_is_issued_and_the_scope_stays_exhausted() {
+    let store = open_node(&Arc::default()).await;
     let dispenser = Dispenser::new(store.clone());
     let series = series("{seq:2}", Promise::Unique, Limits::default());
     for expected in 1..=97 {
@@ -236,17 +240,17 @@ async fn the_space_ends_exactly_and_stays_ended() {
 }
 
 #[tokio::test]
-async fn a_space_that_gets_positions_back_is_no_longer_exhausted() {
+async fn an_exhausted_scope_recovers_when_positions_are_returned() {
     let memory: Arc<MemoryStore> = Arc::default();
     let series = series("{seq:1}", Promise::Unique, Limits::default());
-    let first = Dispenser::new(watched(&memory).await);
+    let first = Dispenser::new(open_node(&memory).await);
     for expected in 1..=8 {
         assert_eq!(take(&first, &series, "a", 1).await, [expected]);
     }
     while first.level(&series, &scope("a")).is_none_or(|level| level.held == 0) {
         tokio::task::yield_now().await;
     }
-    let second = Dispenser::new(watched(&memory).await);
+    let second = Dispenser::new(open_node(&memory).await);
     for _ in 0..2 {
         assert_eq!(second.take(&series, &scope("a"), 1).await.unwrap_err().code().name(), "exhausted");
         tokio::task::yield_now().await;
@@ -256,8 +260,8 @@ async fn a_space_that_gets_positions_back_is_no_longer_exhausted() {
 }
 
 #[tokio::test]
-async fn leases_shrink_before_the_end_and_never_below_what_is_waited_for() {
-    let store = watched(&Arc::default()).await;
+async fn ranges_shrink_near_the_end_but_never_below_a_waiting_request() {
+    let store = open_node(&Arc::default()).await;
     let dispenser = Dispenser::new(store.clone());
     let series = series("{seq:4}", Promise::Unique, Limits::default());
     let (mut most, mut taken) = (0, 0);
@@ -265,19 +269,23 @@ async fn leases_shrink_before_the_end_and_never_below_what_is_waited_for() {
         assert_eq!(take(&dispenser, &series, "a", 1).await, [taken + 1]);
         taken += 1;
         let held = dispenser.level(&series, &scope("a")).map_or(0, |level| level.held);
-        // What is left of the lease in use, and the next one.
-        assert!(held <= 1 + (9_999 - taken + held) / 64 * 5 / 4, "{held} held when {taken} are taken");
+        // The rest of the current range, and the next range.
+        assert!(held <= 1 + (9_999 - taken + held) / 64 * 5 / 4, "{held} held after {taken} were taken");
         most = held.max(most);
         tokio::task::yield_now().await;
     }
-    assert!(most > 100, "leases are not small from the beginning: {most}");
-    let fresh = Dispenser::new(watched(&Arc::default()).await);
-    assert_eq!(take(&fresh, &series, "a", 9_999).await.len(), 9_999, "whoever waits gets all");
+    assert!(most > 100, "ranges are not small from the beginning: {most}");
+    let fresh = Dispenser::new(open_node(&Arc::default()).await);
+    assert_eq!(
+        take(&fresh, &series, "a", 9_999).await.len(),
+        9_999,
+        "a waiting request gets the whole space"
+    );
 }
 
 #[tokio::test]
-async fn whoever_has_handed_out_its_last_position_tells_the_store() {
-    let store = watched(&Arc::default()).await;
+async fn a_node_that_issued_its_last_position_reports_that_it_holds_none() {
+    let store = open_node(&Arc::default()).await;
     let dispenser = Dispenser::new(store.clone());
     let series = series("{seq:2}", Promise::Unique, Limits::default());
     assert_eq!(take(&dispenser, &series, "a", 95).await.len(), 95);
@@ -287,12 +295,12 @@ async fn whoever_has_handed_out_its_last_position_tells_the_store() {
     while dispenser.scopes_held() > 0 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(store.held_from().last(), Some(&None), "nothing is held");
+    assert_eq!(store.held_from().last(), Some(&None));
 }
 
 #[tokio::test]
-async fn at_the_end_each_who_waits_gets_what_is_left_if_it_is_enough() {
-    let store = gated(&Arc::default()).await;
+async fn near_the_end_only_callers_that_the_remainder_can_serve_succeed() {
+    let store = open_gated_node(&Arc::default()).await;
     let dispenser = Dispenser::new(store.clone());
     let series = series("{seq:1}", Promise::Unique, Limits::default());
     let start = |count| {
@@ -310,8 +318,8 @@ async fn at_the_end_each_who_waits_gets_what_is_left_if_it_is_enough() {
 }
 
 #[tokio::test]
-async fn an_outage_does_not_make_leases_grow() {
-    let store = watched(&Arc::default()).await;
+async fn failed_grants_do_not_make_ranges_grow() {
+    let store = open_node(&Arc::default()).await;
     store.plan(&[Fault::BeforeWrite; 12]);
     let dispenser = Dispenser::new(store.clone());
     let series = counter(Promise::Unique);
@@ -323,22 +331,22 @@ async fn an_outage_does_not_make_leases_grow() {
 }
 
 #[tokio::test]
-async fn a_scope_that_is_evicted_comes_back_where_it_was() {
-    let store = watched(&Arc::default()).await;
+async fn an_evicted_scope_continues_where_it_stopped() {
+    let store = open_node(&Arc::default()).await;
     let dispenser = Dispenser::new(store.clone());
     let series = counter(Promise::Ordered);
     take(&dispenser, &series, "a", 3).await;
-    assert_eq!(dispenser.evict_idle().await, ReleaseReport::default(), "it was just used");
+    assert_eq!(dispenser.evict_idle().await, ReleaseReport::default(), "the scope was just used");
     assert_eq!(dispenser.evict_idle().await, ReleaseReport { scopes: 1, returned: 29, gaps: 0 });
     assert_eq!(dispenser.scopes_held(), 0);
-    assert_eq!(dispenser.level(&series, &scope("a")), None, "a look creates nothing");
+    assert_eq!(dispenser.level(&series, &scope("a")), None, "it creates no cell");
     assert_eq!(take(&dispenser, &series, "a", 1).await, [4]);
     assert_eq!(dispenser.level(&series, &scope("a")), Some(HeldLevel { scopes: 1, held: 31 }));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn eviction_under_load_repeats_nothing() {
-    let store = watched(&Arc::default()).await;
+async fn eviction_under_load_repeats_no_position() {
+    let store = open_node(&Arc::default()).await;
     let dispenser = Dispenser::new(store.clone());
     let evicting = {
         let dispenser = dispenser.clone();
@@ -365,33 +373,33 @@ async fn eviction_under_load_repeats_nothing() {
     let mut all = HashSet::new();
     for caller in callers {
         let seen = caller.await.unwrap();
-        assert!(seen.windows(2).all(|pair| pair[0] < pair[1]), "ordered");
+        assert!(seen.windows(2).all(|pair| pair[0] < pair[1]), "positions ascend for each caller");
         assert!(seen.into_iter().all(|position| all.insert(position)), "never twice");
     }
     evicting.abort();
 }
 
 #[tokio::test]
-async fn a_clean_stop_gives_the_tails_back_and_a_crash_skips_no_more_than_a_lease() {
+async fn a_clean_stop_returns_unused_positions_and_a_crash_skips_at_most_one_range() {
     let memory: Arc<MemoryStore> = Arc::default();
     let series = counter(Promise::Ordered);
-    let dispenser = Dispenser::new(watched(&memory).await);
+    let dispenser = Dispenser::new(open_node(&memory).await);
     take(&dispenser, &series, "a", 5).await;
     take(&dispenser, &series, "b", 1).await;
     assert_eq!(dispenser.close().await, ReleaseReport { scopes: 2, returned: 27 + 31, gaps: 0 });
     assert_eq!(dispenser.take(&series, &scope("a"), 1).await, Err(IssueError::Stopping));
 
-    let dispenser = Dispenser::new(watched(&memory).await);
-    assert_eq!(take(&dispenser, &series, "a", 1).await, [6], "as if it had never stopped");
+    let dispenser = Dispenser::new(open_node(&memory).await);
+    assert_eq!(take(&dispenser, &series, "a", 1).await, [6], "the numbers continue after the stop");
     drop(dispenser);
 
-    let dispenser = Dispenser::new(watched(&memory).await);
-    assert_eq!(take(&dispenser, &series, "a", 1).await, [38], "what a crash skips: the lease");
+    let dispenser = Dispenser::new(open_node(&memory).await);
+    assert_eq!(take(&dispenser, &series, "a", 1).await, [38], "the crash skipped the rest of the range");
 }
 
 #[tokio::test]
-async fn a_stop_waits_for_those_who_wait() {
-    let store = gated(&Arc::default()).await;
+async fn a_stop_serves_waiting_callers_first() {
+    let store = open_gated_node(&Arc::default()).await;
     let dispenser = Dispenser::new(store.clone());
     let series = counter(Promise::Unique);
     let waiting = {
@@ -413,23 +421,23 @@ async fn a_stop_waits_for_those_who_wait() {
 }
 
 #[tokio::test]
-async fn gapless_numbers_are_in_the_ledger_before_they_are_answered() {
-    let store = watched(&Arc::default()).await;
+async fn gapless_positions_are_in_the_ledger_before_they_are_answered() {
+    let store = open_node(&Arc::default()).await;
     store.plan(&[Fault::None, Fault::BeforeWrite]);
     let dispenser = Dispenser::new(store.clone());
     let series = counter(Promise::Gapless);
     let scope_id = bates_core::ScopeId { series: "counter".parse().unwrap(), scope: scope("a") };
     assert_eq!(take(&dispenser, &series, "a", 2).await, [1, 2]);
     assert!(dispenser.take(&series, &scope("a"), 1).await.is_err());
-    assert_eq!(take(&dispenser, &series, "a", 1).await, [3], "a failed call leaves no hole");
+    assert_eq!(take(&dispenser, &series, "a", 1).await, [3], "a failed call leaves no gap");
     let ledger = store.issued_ranges(scope_id).await.unwrap();
-    assert_eq!(ledger.iter().map(|lease| (lease.from(), lease.to())).collect::<Vec<_>>(), [(1, 4)]);
+    assert_eq!(ledger.iter().map(|range| (range.from(), range.to())).collect::<Vec<_>>(), [(1, 4)]);
     assert_eq!(dispenser.scopes_held(), 0, "nothing is held in memory");
 }
 
 #[tokio::test]
-async fn a_scope_too_many_is_refused_with_the_limit() {
-    let store = watched(&Arc::default()).await;
+async fn a_scope_above_the_limit_is_refused_with_the_limit() {
+    let store = open_node(&Arc::default()).await;
     let dispenser = Dispenser::new(store.clone());
     let limits = Limits { scopes_max: 2, ..Limits::default() };
     let series = series("{seq}", Promise::Unique, limits);
@@ -444,12 +452,12 @@ async fn a_scope_too_many_is_refused_with_the_limit() {
     while dispenser.scopes_held() > 2 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(take(&dispenser, &series, "a", 1).await, [2], "those that are there go on");
+    assert_eq!(take(&dispenser, &series, "a", 1).await, [2], "existing scopes continue");
 }
 
 #[tokio::test]
-async fn a_scope_that_is_warmed_is_granted_once_and_gives_from_its_start() {
-    let store = gated(&Arc::default()).await;
+async fn a_prefetched_scope_is_granted_once_and_issued_from_its_start() {
+    let store = open_gated_node(&Arc::default()).await;
     let dispenser = Dispenser::new(store.clone());
     let series = counter(Promise::Ordered);
     for name in ["a", "b", "a"] {
@@ -470,12 +478,12 @@ async fn a_scope_that_is_warmed_is_granted_once_and_gives_from_its_start() {
         tokio::task::yield_now().await;
     }
     assert_eq!(take(&dispenser, &series, "a", 1).await, [1]);
-    assert_eq!(store.counts(), [32, 32], "one grant each, however often it was warmed");
+    assert_eq!(store.counts(), [32, 32], "one grant per scope, however often it was prefetched");
 }
 
 #[tokio::test]
-async fn warming_what_may_not_be_leaves_no_trace() {
-    let store = watched(&Arc::default()).await;
+async fn prefetching_a_scope_that_is_refused_or_gapless_holds_nothing() {
+    let store = open_node(&Arc::default()).await;
     let dispenser = Dispenser::new(store.clone());
     let limits = Limits { scopes_max: 1, ..Limits::default() };
     let series = series("{seq}", Promise::Unique, limits);
@@ -488,11 +496,11 @@ async fn warming_what_may_not_be_leaves_no_trace() {
     assert_eq!(dispenser.scopes_held(), 1, "a gapless scope is never held");
 }
 
-/// Two nodes on one store, asked in turn by a client that switches between them.
+/// A client switches between two nodes on one store.
 #[tokio::test]
-async fn an_ordered_series_on_a_shared_store_is_ordered_across_nodes_and_holds_nothing() {
+async fn an_ordered_series_on_a_shared_store_is_ordered_across_nodes_and_held_by_none() {
     let store = Arc::new(MemoryStore::shared());
-    let nodes = [watched(&store).await, watched(&store).await].map(Dispenser::new);
+    let nodes = [open_node(&store).await, open_node(&store).await].map(Dispenser::new);
     let ordered = counter(Promise::Ordered);
     for turn in 0..20_u64 {
         let node = &nodes[usize::from(turn % 3 == 0)];
@@ -502,11 +510,11 @@ async fn an_ordered_series_on_a_shared_store_is_ordered_across_nodes_and_holds_n
     }
     assert_eq!(nodes[0].level(&ordered, &scope("a")), None);
     assert_eq!(nodes[0].peek(&ordered, &scope("a")).await, Ok(Some(41)));
-    // Without that promise each node has leases of its own.
+    // In a unique series each node holds its own range.
     let unique = counter(Promise::Unique);
     assert_eq!(take(&nodes[0], &unique, "b", 1).await, [1]);
     assert_eq!(take(&nodes[1], &unique, "b", 1).await, [33]);
     let refused =
         nodes[0].take(&series("{seq:1}", Promise::Ordered, Limits::default()), &scope("c"), 10).await;
-    assert_eq!(refused.unwrap_err().code().name(), "exhausted", "all or none, with the right code");
+    assert_eq!(refused.unwrap_err().code().name(), "exhausted", "a partial grant is refused");
 }

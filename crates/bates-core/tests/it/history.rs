@@ -1,5 +1,5 @@
-//! Any mixture of takes, evictions, clean stops, crashes and faults: no position comes twice, and in an ordered
-//! series none falls.
+//! Under any mixture of takes, evictions, clean stops, crashes and faults no position repeats, and positions
+//! of an ordered series ascend.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use bates_testkit::history::{Gaps, History, Rules};
 use bates_testkit::{Fault, MemoryStore};
 use proptest::prelude::*;
 
-use super::{counter, scope, watched};
+use super::{counter, open_node, scope};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -29,21 +29,21 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-async fn holds(promise: Promise, steps: Vec<Step>) {
+async fn check_history(promise: Promise, steps: Vec<Step>) {
     let memory: Arc<MemoryStore> = Arc::default();
-    let mut store = watched(&memory).await;
+    let mut store = open_node(&memory).await;
     let mut dispenser = Dispenser::new(store.clone());
     let history = History::default();
     let mut client = history.client();
     for step in steps {
         match step {
             Step::Take { name, count } => {
-                let asked = client.ask(history.scope(name));
+                let request = client.ask(history.scope(name));
                 let Ok(taken) = dispenser.take(&counter(promise), &scope(name), count).await else {
                     continue;
                 };
                 assert_eq!(taken.count(), count);
-                client.answered_with(asked, taken.ranges().map(|lease| (lease.from(), lease.to() - 1)));
+                client.answered_with(request, taken.ranges().map(|range| (range.from(), range.to() - 1)));
             }
             Step::Evict => drop(dispenser.evict_idle().await),
             Step::Plan(fault) => store.plan(&[fault]),
@@ -51,24 +51,24 @@ async fn holds(promise: Promise, steps: Vec<Step>) {
                 if matches!(step, Step::Stop) {
                     dispenser.close().await;
                 }
-                store = watched(&memory).await;
+                store = open_node(&memory).await;
                 dispenser = Dispenser::new(store.clone());
             }
         }
         tokio::task::yield_now().await;
     }
     drop(client);
-    // One caller asks for one number after another, so no promise lets them fall.
+    // A single caller that takes one number after another sees them ascend under every promise.
     assert_eq!(history.check(Rules { is_ordered: true, gaps: Gaps::Any }), []);
 }
 
 proptest! {
     #[test]
-    fn no_position_comes_twice_or_falls_whatever_happens(
+    fn no_position_repeats_or_descends_whatever_happens(
         steps in prop::collection::vec(step(), 1..60),
         promise in prop::sample::select(Promise::ALL.to_vec()),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(holds(promise, steps));
+        runtime.block_on(check_history(promise, steps));
     }
 }

@@ -1,4 +1,4 @@
-//! A machine with the series that show the jobs: numbers by name and by key, pinned, never twice.
+//! Numbers by series name and by key, pinned definitions, and rules that reject numbers.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ fn small_id() -> SeriesSpec {
     SeriesSpec { shuffled: true, reject, ..spec("farmer", "{seq:4}{check:verhoeff}", Some("farmer")) }
 }
 
-/// Twelve digits: in counting order the first accepted one lies far behind those that begin with 0 or 1.
+/// Twelve digits: in counting order billions of rejected numbers, which begin with 0 or 1, come first.
 fn farmer() -> SeriesSpec {
     SeriesSpec { template: "{seq:11}{check:verhoeff}".into(), ..small_id() }
 }
@@ -60,18 +60,14 @@ async fn numbers_come_by_name_and_by_key_from_one_scope() {
     assert_eq!(by_key.series().name(), entry.series().name());
     let mut room = String::new();
     let taken = machine.try_next_by_key(by_key, "id-pool:PROJ:9012", 1, &mut room).unwrap();
-    assert_eq!(
-        taken.positions().collect::<Vec<_>>(),
-        [1003],
-        "the same scope, whatever the order of its parameters"
-    );
+    assert_eq!(taken.positions().collect::<Vec<_>>(), [1003], "the order of the parameters does not matter");
     assert!(machine.try_next_by_key(by_key, "id-pool:PROJ:9013", 1, &mut room).is_none(), "another scope");
     assert!(machine.series_by_key("id-pool:PROJ").is_none() && machine.series_by_key("unknown").is_none());
     assert!(!entry.is_plain_count() && machine.series("counter").unwrap().is_plain_count());
 }
 
 #[tokio::test]
-async fn a_scope_against_the_rules_takes_nothing() {
+async fn invalid_parameters_are_refused_and_create_no_scope() {
     let store = Arc::default();
     let machine = machine(&store, vec![document()]).await;
     let entry = &machine.series("document").unwrap();
@@ -84,8 +80,8 @@ async fn a_scope_against_the_rules_takes_nothing() {
         let refused = machine.next(entry, bad.as_slice().into(), 1, Actor::library("test")).await;
         assert!(matches!(refused, Err(NextError::Scope(_))), "{bad:?}");
     }
-    let place = store.scopes("document".parse().unwrap(), None, 10).await.unwrap();
-    assert!(place.is_empty(), "bad input creates no scope");
+    let scopes = store.scopes("document".parse().unwrap(), None, 10).await.unwrap();
+    assert!(scopes.is_empty(), "{scopes:?}");
 }
 
 #[tokio::test]
@@ -97,23 +93,23 @@ async fn a_shuffled_series_keeps_its_key_over_restarts() {
         let entry = &machine.series("short").unwrap();
         for key in next(&machine, entry, &[], 200).await {
             assert_eq!(key.len(), 6);
-            assert!(seen.insert(key), "never twice, though the key is read anew each time");
+            assert!(seen.insert(key), "a number repeated after the key was read again");
         }
     }
 }
 
 #[tokio::test]
-async fn under_rejection_each_accepted_number_comes_once_and_the_space_ends_exactly() {
+async fn with_rules_every_accepted_number_is_issued_once_until_the_space_is_exhausted() {
     let store: Arc<MemoryStore> = Arc::default();
     let mut seen = HashSet::new();
-    // Stopped and started again on the way; what a stop gives back is given out later.
+    // Each round stops the machine; the next one issues the positions that it returned.
     for count in [1, 7, 100, 1_000, 5_000] {
         let machine = machine(&store, vec![small_id()]).await;
         let entry = &machine.series("farmer").unwrap();
         let numbers = next(&machine, entry, &[], count).await;
         assert!(
             numbers.len() as u64 == count || seen.len() + numbers.len() == 3_723,
-            "fewer only at the end"
+            "only the last round may get fewer"
         );
         assert!(numbers.into_iter().all(|number| seen.insert(number)), "never twice");
         machine.close().await;
@@ -131,7 +127,7 @@ async fn under_rejection_each_accepted_number_comes_once_and_the_space_ends_exac
 }
 
 #[tokio::test]
-async fn rules_that_reject_everything_end_in_an_error_not_in_a_walk() {
+async fn rules_that_reject_a_long_run_of_numbers_give_an_error_instead_of_a_long_search() {
     let machine = machine(&Arc::default(), vec![SeriesSpec { shuffled: false, ..farmer() }]).await;
     let refused = machine
         .next(&machine.series("farmer").unwrap(), (&[]).into(), 1, Actor::library("test"))
@@ -141,7 +137,7 @@ async fn rules_that_reject_everything_end_in_an_error_not_in_a_walk() {
 }
 
 #[tokio::test]
-async fn whoever_got_some_numbers_before_the_rules_reject_everything_is_given_those() {
+async fn a_caller_gets_the_numbers_found_before_a_long_run_of_rejected_ones() {
     let spec = SeriesSpec {
         start: Position::new(29_999_990),
         reject: Reject::default().with_restricted(&["3"]).unwrap(),
@@ -155,17 +151,17 @@ async fn whoever_got_some_numbers_before_the_rules_reject_everything_is_given_th
     let numbers: Vec<&str> = numbers.iter().map(|(_, number)| number).collect();
     let expected = (29_999_990..30_000_000).map(|number: u64| number.to_string());
     let expected: Vec<String> = expected.filter(|number| !number.contains('3')).collect();
-    assert_eq!(numbers, expected, "the next ten million positions are not walked for the others");
+    assert_eq!(numbers, expected, "the search does not go through the next ten million positions");
 }
 
 #[tokio::test]
-async fn a_series_that_changed_what_decides_its_text_is_refused() {
+async fn a_changed_template_start_parameter_or_promise_is_refused() {
     let store: Arc<MemoryStore> = Arc::default();
     machine(&store, vec![document()]).await;
     for changed in [
         SeriesSpec { template: "{project}/{type}-{seq}".into(), ..document() },
         SeriesSpec { start: Position::new(1), ..document() },
-        // The names of the parameters are the identity of a scope: others would be other scopes of the same text.
+        // Parameter names identify a scope: with other names, other scopes would issue the same texts.
         SeriesSpec { key: Some(KeyTemplate::parse("p:{project}:{type}:{tenant}").unwrap()), ..document() },
     ] {
         let refused =
@@ -175,12 +171,12 @@ async fn a_series_that_changed_what_decides_its_text_is_refused() {
     let ordered = SeriesSpec { promise: Promise::Ordered, ..document() };
     let refused = Machine::open(store.clone(), vec![ordered], Arc::new(SystemRuntime)).await.err().unwrap();
     assert!(matches!(refused, MachineError::Store(StoreError::PromisePinned { .. })), "{refused}");
-    // What decides no text may change.
+    // The key does not decide the text, so it may change.
     machine(&store, vec![SeriesSpec { key: None, ..document() }]).await;
 }
 
 #[tokio::test]
-async fn series_that_could_not_be_told_apart_are_refused() {
+async fn series_with_the_same_name_or_overlapping_keys_are_refused() {
     let open = async |specs: Vec<SeriesSpec>| {
         let store: Arc<MemoryStore> = Arc::default();
         Machine::open(store, specs, Arc::new(SystemRuntime)).await.err().unwrap().to_string()

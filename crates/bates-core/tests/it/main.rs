@@ -1,18 +1,18 @@
-//! What the dispenser promises, in front of a model of a store and of one that fails.
+//! Tests of the public API of the core, on a store in memory that can fail, stall and lose its history.
 #![allow(clippy::unwrap_used)]
 
-mod accounts;
 mod audit;
 mod change;
 mod dispenser;
-mod follow;
 mod history;
 mod machine;
 mod periods;
 mod pools;
 mod recall;
+mod reconciliation;
 mod relay;
 mod runs;
+mod sync_series;
 
 use std::sync::Arc;
 
@@ -20,8 +20,6 @@ use bates_core::store::prelude::*;
 use bates_core::{Definition, Dispenser, Limits, Promise, ScopeKey, Series};
 use bates_pattern::{Options, Pattern, Position};
 use bates_testkit::MemoryStore;
-
-pub(crate) type Watched = Arc<MemoryStore>;
 
 pub(crate) fn series(template: &str, promise: Promise, limits: Limits) -> Series {
     let pattern = Pattern::compile(template, Options::default()).unwrap();
@@ -36,13 +34,14 @@ pub(crate) fn scope(name: &str) -> ScopeKey {
     ScopeKey::new([("name", name)], None).unwrap()
 }
 
-/// A store that knows the series, watched for faults.
-pub(crate) async fn watched(store: &Arc<MemoryStore>) -> Watched {
+/// Opens a node of the store, with the series `counter` pinned.
+pub(crate) async fn open_node(store: &Arc<MemoryStore>) -> Arc<MemoryStore> {
     pin(store).await;
     Arc::new(store.node())
 }
 
-pub(crate) async fn gated(store: &Arc<MemoryStore>) -> Watched {
+/// Like [`open_node`]; its grants wait until the test lets them through.
+pub(crate) async fn open_gated_node(store: &Arc<MemoryStore>) -> Arc<MemoryStore> {
     pin(store).await;
     Arc::new(store.gated_node())
 }

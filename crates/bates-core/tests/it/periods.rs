@@ -1,4 +1,4 @@
-//! Numberings that start again by date: in the series' time zone, whatever the clock does.
+//! Series that restart by date, in their own time zone, whatever the clock does.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -32,14 +32,18 @@ async fn one(machine: &Numbering, series: &str, date: Option<Date>) -> String {
 }
 
 #[tokio::test]
-async fn a_year_turns_where_the_series_lives() {
+async fn a_year_begins_at_midnight_in_the_time_zone_of_the_series() {
     let clock = Arc::new(FakeClock::at("2026-12-31T22:59:59Z"));
     let machine = open(vec![invoice()], &clock).await;
     assert_eq!(one(&machine, "invoice", None).await, "INV-2026-00001");
     clock.set("2026-12-31T23:00:00Z");
     assert_eq!(one(&machine, "invoice", None).await, "INV-2027-00001", "midnight in Berlin");
     let back_dated = Some(Date::constant(2026, 12, 31));
-    assert_eq!(one(&machine, "invoice", back_dated).await, "INV-2026-00002", "from its own period");
+    assert_eq!(
+        one(&machine, "invoice", back_dated).await,
+        "INV-2026-00002",
+        "a back-dated number comes from its own period"
+    );
 }
 
 #[tokio::test]
@@ -53,7 +57,7 @@ async fn a_clock_that_jumps_repeats_no_number() {
         clock.set(&(moment + jiff::SignedDuration::from_hours(hours)).to_string());
         for series in ["invoice", "ticket"] {
             let number = one(&machine, series, None).await;
-            assert!(seen.insert(number.clone()), "{number} came twice");
+            assert!(seen.insert(number.clone()), "{number} was issued twice");
         }
     }
 }
@@ -78,7 +82,7 @@ async fn a_date_that_the_pattern_cannot_show_is_refused_and_takes_nothing() {
 }
 
 #[tokio::test]
-async fn a_time_zone_that_nobody_knows_is_refused() {
+async fn an_unknown_time_zone_is_refused() {
     let clock: Arc<FakeClock> = Arc::new(FakeClock::at("2026-06-01T12:00:00Z"));
     let store: Arc<MemoryStore> = Arc::default();
     let mars = SeriesSpec { time_zone: "Mars/Olympus".into(), ..invoice() };

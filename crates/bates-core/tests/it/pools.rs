@@ -1,4 +1,4 @@
-//! The filler in virtual time, on lists in memory that forget.
+//! The pool filler in virtual time, on lists in memory that can lose their content.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -32,8 +32,8 @@ impl Node {
             amount: FillAmount::UpTo(100),
             scopes: vec![scope],
         };
-        let kept = Arc::new(PoolSet::new(Box::new(lists.clone()), settings));
-        machine.set_pools(HashMap::from([("document".parse().unwrap(), kept)]));
+        let pools = Arc::new(PoolSet::new(Box::new(lists.clone()), settings));
+        machine.set_pools(HashMap::from([("document".parse().unwrap(), pools)]));
         let entry = machine.series("document").unwrap();
         let filler = Filler::new(machine.clone(), entry, Box::new(|_| {})).unwrap();
         let (stop, stopped) = watch::channel(false);
@@ -48,12 +48,12 @@ impl Node {
     }
 }
 
-fn popped(lists: &MemoryPool, count: usize) -> Vec<String> {
+fn pop(lists: &MemoryPool, count: usize) -> Vec<String> {
     (0..count).map_while(|_| lists.pop("pool:A")).collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_is_kept_full_and_two_fillers_push_every_number_once() {
+async fn two_fillers_keep_a_list_full_and_push_every_number_once() {
     let runtime = Arc::new(SimulatedRuntime::new(1));
     let store = MemoryStore::shared();
     let lists = MemoryPool::new(runtime.clone());
@@ -64,8 +64,8 @@ async fn a_list_is_kept_full_and_two_fillers_push_every_number_once() {
     let mut all = Vec::new();
     for _ in 0..20 {
         tokio::time::sleep(2 * SECOND).await;
-        let numbers = popped(&lists, 90);
-        assert_eq!(numbers.len(), 90, "it was filled");
+        let numbers = pop(&lists, 90);
+        assert_eq!(numbers.len(), 90, "the list was filled");
         all.extend(numbers);
     }
     let once: BTreeSet<&String> = all.iter().collect();
@@ -76,23 +76,23 @@ async fn a_list_is_kept_full_and_two_fillers_push_every_number_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_comes_back_with_an_old_memory_is_emptied_and_its_numbers_are_gaps() {
+async fn the_list_of_a_server_that_restarts_from_an_old_snapshot_is_emptied_and_becomes_a_gap() {
     let runtime = Arc::new(SimulatedRuntime::new(2));
     let lists = MemoryPool::new(runtime.clone());
     let node = Node::start(MemoryStore::with_runtime(runtime.clone()), &lists, runtime).await;
     tokio::time::sleep(SECOND).await;
     let old = lists.snapshot();
-    let before = popped(&lists, 60);
+    let before = pop(&lists, 60);
     assert_eq!(before.len(), 60);
     lists.restart(old);
     tokio::time::sleep(2 * SECOND).await;
-    let after = popped(&lists, 100);
-    assert_eq!(after.len(), 100, "the list was begun anew and filled");
-    assert!(before.iter().all(|number| !after.contains(number)), "nothing comes again");
+    let after = pop(&lists, 100);
+    assert_eq!(after.len(), 100, "the list was emptied and filled");
+    assert!(before.iter().all(|number| !after.contains(number)), "no number repeats");
     let machine = node.stop().await;
     machine.reconcile(None).await.unwrap();
     let gaps = machine.gaps(GapFilter::default(), None, 100).await.unwrap();
     let lost = gaps.iter().filter(|gap| gap.missing.reason == GapReason::PoolInvalidated);
     let lost: u64 = lost.map(|gap| gap.missing.range.count()).sum();
-    assert_eq!(lost, 100, "what the old memory held may have been taken: {gaps:?}");
+    assert_eq!(lost, 100, "numbers of the old snapshot may have been taken: {gaps:?}");
 }

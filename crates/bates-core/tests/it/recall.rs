@@ -1,4 +1,4 @@
-//! Ranges of a series that are recalled: given up by the process that holds them, and accounted for.
+//! A recall makes a process give up the ranges that it holds of a series, and report them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,13 +9,11 @@ use bates_testkit::MemoryStore;
 
 use super::machine::spec;
 
-type Watched = Arc<MemoryStore>;
-
 fn read(_: &SeriesName, _: &str) -> Result<SeriesSpec, Box<str>> {
-    Err("nothing is described".into())
+    Err("no series is described in the store".into())
 }
 
-async fn node(store: &Watched) -> Arc<Machine<MemoryStore>> {
+async fn node(store: &Arc<MemoryStore>) -> Arc<Machine<MemoryStore>> {
     let specs = ["tenant", "other"].map(|name| spec(name, "{seq}", Some(&format!("{name}:{{x}}"))));
     let node = Machine::open(store.clone(), specs.into(), Arc::new(SystemRuntime)).await.unwrap();
     node.load_series(read).await.unwrap();
@@ -29,31 +27,31 @@ async fn take(node: &Machine<MemoryStore>, series: &str) -> u64 {
 }
 
 fn given_up(memory: &MemoryStore) -> Vec<(String, PositionRange)> {
-    memory.given_up().into_iter().map(|(place, range)| (place.series.to_string(), range)).collect()
+    memory.given_up().into_iter().map(|(scope_id, range)| (scope_id.series.to_string(), range)).collect()
 }
 
-fn lease(from: u64, to: u64) -> PositionRange {
+fn range(from: u64, to: u64) -> PositionRange {
     PositionRange::new(from, to).unwrap()
 }
 
 #[tokio::test]
-async fn a_recall_makes_a_process_give_up_its_ranges_of_that_series_only_and_report_them() {
+async fn a_recall_makes_a_process_give_up_and_report_its_ranges_of_that_series_only() {
     let memory = Arc::new(MemoryStore::shared());
     let store = Arc::new(memory.node());
     let node = node(&store).await;
     assert_eq!((take(&node, "tenant").await, take(&node, "other").await), (1, 1));
     memory.recall("tenant".parse().unwrap()).await.unwrap();
     node.sync_series().await.unwrap();
-    assert_eq!(given_up(&memory), [("tenant".to_owned(), lease(2, 33))]);
-    assert_eq!(store.recalls().await, Ok(vec![]), "it is answered");
-    assert_eq!(take(&node, "tenant").await, 33, "what was given up does not come");
-    assert_eq!(take(&node, "other").await, 2, "the other series goes on");
+    assert_eq!(given_up(&memory), [("tenant".to_owned(), range(2, 33))]);
+    assert_eq!(store.recalls().await, Ok(vec![]), "the recall is answered");
+    assert_eq!(take(&node, "tenant").await, 33, "positions that were given up are not issued");
+    assert_eq!(take(&node, "other").await, 2, "the other series keeps its range");
     node.sync_series().await.unwrap();
-    assert_eq!(given_up(&memory).len(), 1, "nothing is reported twice");
+    assert_eq!(given_up(&memory).len(), 1, "the range is not reported again");
 }
 
 #[tokio::test]
-async fn a_recall_is_answered_only_once_the_range_that_is_on_its_way_was_given_up_too() {
+async fn a_recall_is_answered_only_after_a_range_under_way_was_given_up_too() {
     let memory = Arc::new(MemoryStore::shared());
     let store = Arc::new(memory.gated_node());
     let node = node(&store).await;
@@ -65,26 +63,26 @@ async fn a_recall_is_answered_only_once_the_range_that_is_on_its_way_was_given_u
         tokio::task::yield_now().await;
     }
     memory.recall("tenant".parse().unwrap()).await.unwrap();
-    let following = tokio::spawn({
+    let syncing = tokio::spawn({
         let node = node.clone();
         async move { node.sync_series().await.map(drop) }
     });
     for _ in 0..1_000 {
         tokio::task::yield_now().await;
     }
-    assert!(!following.is_finished(), "a range may still arrive");
+    assert!(!syncing.is_finished(), "a range may still arrive");
     assert_eq!(store.recalls().await.unwrap().len(), 1);
-    // The first grant is recalled, the second is for the caller that waits.
+    // The first grant is recalled; the second serves the waiting caller.
     store.let_through(2);
-    following.await.unwrap().unwrap();
+    syncing.await.unwrap().unwrap();
     assert_eq!(store.recalls().await, Ok(vec![]));
-    assert_eq!(given_up(&memory), [("tenant".to_owned(), lease(1, 33))]);
+    assert_eq!(given_up(&memory), [("tenant".to_owned(), range(1, 33))]);
     assert_eq!(waiting.await.unwrap(), 33);
 }
 
-/// The store would count it as handed out.
+/// Otherwise the store would count those positions as issued.
 #[tokio::test]
-async fn what_was_given_up_counts_as_held_until_it_is_reported() {
+async fn a_range_that_was_given_up_counts_as_held_until_it_is_reported() {
     let memory = Arc::new(MemoryStore::shared());
     let store = Arc::new(memory.gated_node());
     let node = node(&store).await;
@@ -92,12 +90,12 @@ async fn what_was_given_up_counts_as_held_until_it_is_reported() {
     for number in 1..=25 {
         assert_eq!(take(&node, "tenant").await, number);
     }
-    // The watermark is reached: the next range is on its way when the first is recalled.
+    // At the watermark the next range is requested; the first is recalled meanwhile.
     while store.counts().len() < 2 {
         tokio::task::yield_now().await;
     }
     memory.recall("tenant".parse().unwrap()).await.unwrap();
-    let following = tokio::spawn({
+    let syncing = tokio::spawn({
         let node = node.clone();
         async move { node.sync_series().await.map(drop) }
     });
@@ -111,16 +109,20 @@ async fn what_was_given_up_counts_as_held_until_it_is_reported() {
     for _ in 0..1_000 {
         tokio::task::yield_now().await;
     }
-    // The grant that is recalled and the one for the caller that waits.
+    // The grant that is recalled, and the one for the waiting caller.
     store.let_through(2);
     waiting.await.unwrap();
-    following.await.unwrap().unwrap();
-    let told = store.held_from();
-    assert_eq!(told.get(2), Some(&Some(26)), "26 to 32 were given up, and not reported yet: {told:?}");
+    syncing.await.unwrap().unwrap();
+    let reported = store.held_from();
+    assert_eq!(
+        reported.get(2),
+        Some(&Some(26)),
+        "26 to 32 were given up, but not reported yet: {reported:?}"
+    );
 }
 
 #[tokio::test]
-async fn a_recall_of_a_series_that_no_process_holds_anything_of_waits_for_nothing() {
+async fn a_recall_of_a_series_without_holders_ends_at_once() {
     let memory = Arc::new(MemoryStore::shared());
     let node = node(&Arc::new(memory.node())).await;
     let recalled = node.recall(&"tenant".parse().unwrap(), Duration::from_hours(1)).await.unwrap();

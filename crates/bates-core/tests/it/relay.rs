@@ -1,4 +1,4 @@
-//! A relay in virtual time, with sinks that are worse than any real one.
+//! The relay in virtual time, with sinks that panic, hang or are slow.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,9 +12,10 @@ use bates_core::{
 use bates_testkit::{MemoryStore, SimulatedRuntime};
 use tokio::sync::watch;
 
-struct Bad<F>(F);
+/// Waits as long as the function says, which may also panic.
+struct FaultySink<F>(F);
 
-impl<F: Fn(&[Delivery]) -> Duration + Send + Sync + 'static> Sink for Bad<F> {
+impl<F: Fn(&[Delivery]) -> Duration + Send + Sync + 'static> Sink for FaultySink<F> {
     fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> DeliverFuture<'a> {
         Box::pin(async {
             tokio::time::sleep((self.0)(deliveries)).await;
@@ -27,11 +28,11 @@ impl<F: Fn(&[Delivery]) -> Duration + Send + Sync + 'static> Sink for Bad<F> {
     }
 
     fn describe(&self) -> String {
-        "a bad one".to_owned()
+        "a faulty sink".to_owned()
     }
 }
 
-/// A machine with this many documents that wait for delivery.
+/// Opens a machine with `documents` documents that wait for delivery.
 async fn with_documents(documents: usize) -> Arc<Machine<MemoryStore>> {
     let runtime = Arc::new(SimulatedRuntime::new(1));
     let store = Arc::new(MemoryStore::with_runtime(runtime.clone()));
@@ -45,8 +46,8 @@ async fn with_documents(documents: usize) -> Arc<Machine<MemoryStore>> {
     machine
 }
 
-/// Delivers them, and answers how many are in which state once none is pending.
-async fn relayed(
+/// Runs a relay until no document is pending, and returns how many documents are in which state.
+async fn run_relay(
     machine: &Arc<Machine<MemoryStore>>,
     settings: RelaySettings,
     sink: Box<dyn Sink>,
@@ -59,7 +60,7 @@ async fn relayed(
         if tally.iter().all(|(_, state, _)| *state != DocumentState::Pending) {
             break tally.into_iter().map(|(_, state, count)| (state, count)).collect();
         }
-        assert!(!running.is_finished(), "a relay ends when it is told to");
+        assert!(!running.is_finished(), "the relay ended by itself");
         tokio::time::sleep(Duration::from_millis(10)).await;
     };
     stop.send(true).unwrap();
@@ -67,13 +68,13 @@ async fn relayed(
     states
 }
 
-async fn delivered(
+async fn deliver_all(
     documents: usize,
     settings: RelaySettings,
     sink: impl Fn(&[Delivery]) -> Duration + Send + Sync + 'static,
 ) -> Vec<(DocumentState, u64)> {
     let machine = with_documents(documents).await;
-    relayed(&machine, settings, Box::new(Bad(sink))).await
+    run_relay(&machine, settings, Box::new(FaultySink(sink))).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -85,7 +86,7 @@ async fn a_sink_that_panics_does_not_end_the_relay() {
         lanes: 1,
         ..RelaySettings::default()
     };
-    let states = delivered(3, settings, move |_| {
+    let states = deliver_all(3, settings, move |_| {
         assert!(calls.fetch_add(1, Ordering::SeqCst) > 0, "on purpose");
         Duration::ZERO
     });
@@ -93,7 +94,7 @@ async fn a_sink_that_panics_does_not_end_the_relay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn documents_do_not_die_because_a_batch_of_them_takes_longer_than_its_claim() {
+async fn a_batch_that_outlasts_its_claim_does_not_make_documents_dead() {
     let settings = RelaySettings {
         attempts_max: 3,
         claim_ttl: Duration::from_millis(500),
@@ -103,19 +104,19 @@ async fn documents_do_not_die_because_a_batch_of_them_takes_longer_than_its_clai
     let each = |deliveries: &[Delivery]| {
         Duration::from_millis(10) * u32::try_from(deliveries.len()).unwrap_or(u32::MAX)
     };
-    assert_eq!(delivered(150, settings, each).await, [(DocumentState::Delivered, 150)]);
+    assert_eq!(deliver_all(150, settings, each).await, [(DocumentState::Delivered, 150)]);
 }
 
-/// Takes every document at once, but never answers for one.
+/// Accepts every document at once, except one that it never answers for.
 struct HangsOnOne {
     number: &'static str,
-    /// How often each was asked for.
-    asked: Arc<Mutex<BTreeMap<String, usize>>>,
+    /// Delivery attempts by number.
+    attempts: Arc<Mutex<BTreeMap<String, usize>>>,
 }
 
 impl HangsOnOne {
     fn take(&self, delivery: &Delivery) -> Option<Result<(), DeliveryError>> {
-        *self.asked.lock().unwrap().entry(delivery.number.to_string()).or_default() += 1;
+        *self.attempts.lock().unwrap().entry(delivery.number.to_string()).or_default() += 1;
         (*delivery.number != *self.number).then_some(Ok(()))
     }
 }
@@ -134,12 +135,12 @@ impl Sink for HangsOnOne {
     fn deliver_each<'a>(
         &'a self,
         deliveries: &'a [Delivery],
-        told: &'a DeliveryOutcomes,
+        outcomes: &'a DeliveryOutcomes,
     ) -> DeliverEachFuture<'a> {
         Box::pin(async move {
             for (at, delivery) in deliveries.iter().enumerate() {
                 if let Some(outcome) = self.take(delivery) {
-                    told.report(at, outcome);
+                    outcomes.report(at, outcome);
                 }
             }
             std::future::pending::<()>().await;
@@ -151,14 +152,14 @@ impl Sink for HangsOnOne {
     }
 
     fn describe(&self) -> String {
-        "one that hangs".to_owned()
+        "a sink that hangs".to_owned()
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn only_the_document_that_a_sink_hangs_on_is_tried_again() {
-    let asked = Arc::<Mutex<BTreeMap<_, _>>>::default();
-    let sink = HangsOnOne { number: "7", asked: asked.clone() };
+    let attempts = Arc::<Mutex<BTreeMap<_, _>>>::default();
+    let sink = HangsOnOne { number: "7", attempts: attempts.clone() };
     let settings = RelaySettings {
         attempts_max: 2,
         claim_ttl: Duration::from_millis(300),
@@ -166,10 +167,13 @@ async fn only_the_document_that_a_sink_hangs_on_is_tried_again() {
         ..RelaySettings::default()
     };
     let machine = with_documents(16).await;
-    let states = relayed(&machine, settings, Box::new(sink)).await;
+    let states = run_relay(&machine, settings, Box::new(sink)).await;
     assert_eq!(states, [(DocumentState::Delivered, 15), (DocumentState::Dead, 1)]);
-    let asked = asked.lock().unwrap().clone();
-    assert!(asked.iter().all(|(number, times)| *times == if number == "7" { 2 } else { 1 }), "{asked:?}");
+    let attempts = attempts.lock().unwrap().clone();
+    assert!(
+        attempts.iter().all(|(number, count)| *count == if number == "7" { 2 } else { 1 }),
+        "{attempts:?}"
+    );
     let dead = DocumentFilter { state: Some(DocumentState::Dead), ..DocumentFilter::default() };
     let dead = machine.documents(dead, None, 10).await.unwrap();
     assert!(dead[0].in_doubt, "the sink may have taken it");
@@ -189,12 +193,12 @@ impl Sink for Hanging {
     }
 
     fn describe(&self) -> String {
-        "one that hangs".to_owned()
+        "a sink that hangs".to_owned()
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sink_that_hangs_does_not_hold_up_a_stop_and_its_document_is_in_doubt() {
+async fn a_hanging_sink_does_not_delay_a_stop_and_its_document_is_in_doubt() {
     let machine = with_documents(1).await;
     let hour = Duration::from_hours(1);
     let settings =

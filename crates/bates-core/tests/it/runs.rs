@@ -1,4 +1,4 @@
-//! `INCRBY` answers with the last of a run: every position of the run belongs to the caller alone.
+//! `INCRBY` answers with the last number of a run, and every number of the run belongs to the caller alone.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use proptest::prelude::*;
 
 type Numbering = Machine<MemoryStore>;
 
-/// A machine with a series that counts plainly, whose scopes have the key `n:{name}`.
-struct Stage {
+/// A machine with the series `{seq}`, whose scopes have the key `n:{name}`, and the history of its callers.
+struct Fixture {
     memory: Arc<MemoryStore>,
     store: Arc<MemoryStore>,
     machine: Numbering,
@@ -23,7 +23,7 @@ struct Stage {
     adopted: Vec<u64>,
 }
 
-impl Stage {
+impl Fixture {
     async fn open(promise: Promise, is_shared: bool, adopted: Vec<u64>) -> Self {
         let memory = Arc::new(if is_shared { MemoryStore::shared() } else { MemoryStore::default() });
         let store = Arc::new(memory.node());
@@ -40,16 +40,19 @@ impl Stage {
         Self { memory, store, machine, history, scope, adopted }
     }
 
-    /// Notes what the caller believes to have: `count` numbers up to the answer, without an adopted one.
-    fn answered(&self, client: &mut Client, asked: Asked, count: u64, last: u64) {
+    /// Records that the caller owns `count` numbers up to `last`; none of them may be adopted.
+    fn record(&self, client: &mut Client, request: Asked, count: u64, last: u64) {
         let run = last + 1 - count..=last;
-        assert!(!self.adopted.iter().any(|adopted| run.contains(adopted)), "{run:?} has an adopted number");
-        client.answered(asked, *run.start(), last);
+        assert!(
+            !self.adopted.iter().any(|adopted| run.contains(adopted)),
+            "{run:?} contains an adopted number"
+        );
+        client.answered(request, *run.start(), last);
     }
 
-    /// As the Redis protocol does it: out of memory, or else from the store. Answers with the last number.
+    /// Takes numbers from memory or else from the store, as the Redis protocol does. Returns the last number.
     async fn increase(&self, client: &mut Client, count: u64) -> Option<u64> {
-        let asked = client.ask(self.scope);
+        let request = client.ask(self.scope);
         let entry = self.machine.series_by_key("n:a").unwrap();
         let taken = match self.machine.try_next_by_key(&entry, "n:a", count, &mut String::new()) {
             Some(taken) => taken,
@@ -59,20 +62,20 @@ impl Stage {
             }
         };
         let last = taken.last();
-        self.answered(client, asked, count, last);
+        self.record(client, request, count, last);
         Some(last)
     }
 
-    /// Positions from the cursor itself, as a reservation, a pool or another node takes them.
+    /// Takes positions straight from the cursor, as a reservation, a pool or another node does.
     async fn take_elsewhere(&self, client: &mut Client, count: u64) {
-        let asked = client.ask(self.scope);
-        if let Ok(grant) = self.memory.grant(want(count, 1 << 40)).await {
-            self.answered(client, asked, grant.range.count(), grant.range.to() - 1);
+        let request = client.ask(self.scope);
+        if let Ok(grant) = self.memory.grant(grant_request(count, 1 << 40)).await {
+            self.record(client, request, grant.range.count(), grant.range.to() - 1);
         }
     }
 }
 
-fn want(count: u64, end: u64) -> GrantRequest {
+fn grant_request(count: u64, end: u64) -> GrantRequest {
     let (start, scopes_max, purpose) = (1, 10, GrantPurpose::HandOut);
     GrantRequest {
         scope_id: scope_id(),
@@ -92,51 +95,55 @@ fn scope_id() -> ScopeId {
 }
 
 #[tokio::test]
-async fn a_run_does_not_reach_over_what_others_were_granted_in_between() {
-    let stage = Stage::open(Promise::Unique, false, vec![]).await;
-    let mut client = stage.history.client();
-    assert_eq!(stage.increase(&mut client, 1).await, Some(1));
-    stage.take_elsewhere(&mut client, 1).await;
-    assert_eq!(stage.increase(&mut client, 20).await, Some(29), "8 are held and 9 is another's");
-    assert_eq!(stage.increase(&mut client, 1).await, Some(2), "what was held is still there");
-    assert_eq!(stage.increase(&mut client, 6).await, Some(8), "and is a run of its own");
+async fn a_run_does_not_span_positions_granted_to_others() {
+    let fixture = Fixture::open(Promise::Unique, false, vec![]).await;
+    let mut client = fixture.history.client();
+    assert_eq!(fixture.increase(&mut client, 1).await, Some(1));
+    fixture.take_elsewhere(&mut client, 1).await;
+    assert_eq!(
+        fixture.increase(&mut client, 20).await,
+        Some(29),
+        "up to 8 is held, and 9 belongs to another"
+    );
+    assert_eq!(fixture.increase(&mut client, 1).await, Some(2), "the held range is still there");
+    assert_eq!(fixture.increase(&mut client, 6).await, Some(8), "the rest of the held range is one run");
     drop(client);
-    assert_eq!(stage.history.check(Rules { is_ordered: false, gaps: Gaps::Any }), []);
+    assert_eq!(fixture.history.check(Rules { is_ordered: false, gaps: Gaps::Any }), []);
 }
 
 #[tokio::test]
-async fn an_ordered_run_waits_for_the_next_lease_and_skips_nothing() {
-    let stage = Stage::open(Promise::Ordered, false, vec![]).await;
-    let mut client = stage.history.client();
+async fn an_ordered_run_waits_for_the_next_range_and_skips_nothing() {
+    let fixture = Fixture::open(Promise::Ordered, false, vec![]).await;
+    let mut client = fixture.history.client();
     for (count, last) in [(1, 1), (20, 21), (1, 22), (500, 522), (1, 523)] {
-        assert_eq!(stage.increase(&mut client, count).await, Some(last));
+        assert_eq!(fixture.increase(&mut client, count).await, Some(last));
     }
 }
 
 #[tokio::test]
-async fn a_run_passes_over_adopted_numbers_and_only_a_gapless_one_is_refused() {
+async fn a_run_skips_adopted_numbers_unless_the_series_is_gapless() {
     for promise in Promise::ALL {
         for is_shared in [false, true] {
-            let stage = Stage::open(promise, is_shared, vec![4, 6, 40]).await;
-            let mut client = stage.history.client();
-            let first = stage.increase(&mut client, 5).await;
+            let fixture = Fixture::open(promise, is_shared, vec![4, 6, 40]).await;
+            let mut client = fixture.history.client();
+            let first = fixture.increase(&mut client, 5).await;
             if promise == Promise::Gapless {
-                assert_eq!(first, None, "it would skip numbers");
-                assert_eq!(stage.increase(&mut client, 3).await, Some(3), "and a refusal takes nothing");
+                assert_eq!(first, None, "the run would leave a gap");
+                assert_eq!(fixture.increase(&mut client, 3).await, Some(3), "a refusal takes nothing");
                 continue;
             }
             assert!(first.is_some_and(|last| last >= 11), "{promise}, shared: {is_shared}: {first:?}");
-            assert!(stage.increase(&mut client, 30).await.is_some_and(|last| last >= 70));
-            assert!(stage.increase(&mut client, 1).await.is_some());
+            assert!(fixture.increase(&mut client, 30).await.is_some_and(|last| last >= 70));
+            assert!(fixture.increase(&mut client, 1).await.is_some());
             drop(client);
             let is_ordered = promise == Promise::Ordered;
-            assert_eq!(stage.history.check(Rules { is_ordered, gaps: Gaps::Any }), []);
+            assert_eq!(fixture.history.check(Rules { is_ordered, gaps: Gaps::Any }), []);
         }
     }
 }
 
 #[tokio::test]
-async fn a_run_that_is_longer_than_what_is_left_takes_nothing() {
+async fn a_run_longer_than_the_remaining_space_takes_nothing() {
     let store: Arc<MemoryStore> = Arc::default();
     let spec = SeriesSpec {
         key: Some(KeyTemplate::parse("n:{name}").unwrap()),
@@ -148,11 +155,11 @@ async fn a_run_that_is_longer_than_what_is_left_takes_nothing() {
     let take =
         async |count| machine.take(&entry, (&[("name", "a")]).into(), count, Actor::resp("test")).await;
     assert_eq!(take(1).await.unwrap().last(), 1);
-    store.grant(want(9_999 - 40, 10_000)).await.unwrap();
+    store.grant(grant_request(9_999 - 40, 10_000)).await.unwrap();
     let refused = take(40).await.unwrap_err();
     assert_eq!(refused.code().name(), "exhausted");
     assert!(refused.to_string().contains("39 of 40 positions are left"), "{refused}");
-    assert_eq!(take(39).await.unwrap().last(), 40, "as many as it was told that there are");
+    assert_eq!(take(39).await.unwrap().last(), 40, "as many as the error said were left");
     assert_eq!(take(2).await.unwrap_err().code().name(), "exhausted");
 }
 
@@ -163,7 +170,7 @@ enum Step {
     Evict,
     Stop,
     Plan(Fault),
-    /// Several callers at once.
+    /// Several callers increase at once.
     Together(Vec<u64>),
 }
 
@@ -179,33 +186,34 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-async fn holds(promise: Promise, is_shared: bool, adopted: Vec<u64>, steps: Vec<Step>) {
-    let stage = Stage::open(promise, is_shared, adopted).await;
-    let mut client = stage.history.client();
+async fn check_steps(promise: Promise, is_shared: bool, adopted: Vec<u64>, steps: Vec<Step>) {
+    let fixture = Fixture::open(promise, is_shared, adopted).await;
+    let mut client = fixture.history.client();
     for step in steps {
         match step {
-            Step::Increase(count) => drop(stage.increase(&mut client, count).await),
-            // In memory, an ordered series is granted to one process alone.
+            Step::Increase(count) => drop(fixture.increase(&mut client, count).await),
+            // On a store that is not shared, one process alone gets the grants of an ordered series.
             Step::TakeElsewhere(_) if promise == Promise::Ordered && !is_shared => {}
-            Step::TakeElsewhere(count) => stage.take_elsewhere(&mut client, count).await,
-            Step::Evict => drop(stage.machine.evict_idle().await),
-            Step::Plan(fault) => stage.store.plan(&[fault]),
+            Step::TakeElsewhere(count) => fixture.take_elsewhere(&mut client, count).await,
+            Step::Evict => drop(fixture.machine.evict_idle().await),
+            Step::Plan(fault) => fixture.store.plan(&[fault]),
             Step::Stop => break,
             Step::Together(counts) => {
-                let mut clients: Vec<Client> = counts.iter().map(|_| stage.history.client()).collect();
-                let all = clients.iter_mut().zip(counts).map(|(client, count)| stage.increase(client, count));
+                let mut clients: Vec<Client> = counts.iter().map(|_| fixture.history.client()).collect();
+                let all =
+                    clients.iter_mut().zip(counts).map(|(client, count)| fixture.increase(client, count));
                 join_all(all).await;
             }
         }
         tokio::task::yield_now().await;
     }
-    stage.machine.close().await;
+    fixture.machine.close().await;
     drop(client);
     let is_ordered = promise != Promise::Unique;
-    assert_eq!(stage.history.check(Rules { is_ordered, gaps: Gaps::Any }), []);
+    assert_eq!(fixture.history.check(Rules { is_ordered, gaps: Gaps::Any }), []);
 }
 
-/// Polls all of them in turn until each is done.
+/// Polls all futures in turn until each is done.
 async fn join_all(futures: impl Iterator<Item = impl Future<Output = Option<u64>>>) {
     let mut waiting: Vec<_> = futures.map(Box::pin).collect();
     std::future::poll_fn(|context| {
@@ -225,6 +233,6 @@ proptest! {
         adopted in prop::collection::btree_set(1_u64..400, 0..12),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(holds(promise, is_shared, adopted.into_iter().collect(), steps));
+        runtime.block_on(check_steps(promise, is_shared, adopted.into_iter().collect(), steps));
     }
 }

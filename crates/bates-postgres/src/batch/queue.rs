@@ -139,7 +139,7 @@ mod tests {
 
     use super::*;
 
-    /// What is above 1,000 is that heavy, and does not board.
+    /// A number above 1,000 counts as that many bytes, and may not board.
     impl Call for u32 {
         fn bytes(&self) -> usize {
             if *self > 1_000 { *self as usize } else { 0 }
@@ -161,12 +161,12 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_come_while_their_scope_is_under_way_are_one_group_of_the_next_batch() {
+    fn calls_for_a_scope_under_way_form_one_group_of_the_next_batch() {
         let mut queue = Queue::new(2);
         let first = queue.push(scope_id("a"), 1).unwrap();
         assert!(queue.push(scope_id("a"), 2).is_none() && queue.push(scope_id("a"), 3).is_none());
         let second = queue.push(scope_id("b"), 4);
-        assert_eq!(shown(second.as_ref()), [("scope=b".to_owned(), vec![4])], "another line is free");
+        assert_eq!(shown(second.as_ref()), [("scope=b".to_owned(), vec![4])], "another connection is free");
         assert!(queue.push(scope_id("d"), 5).is_none() && queue.push(scope_id("c"), 6).is_none());
         let third = queue.ended(first.line, &[scope_id("a")]);
         let expected = [("a", vec![2, 3]), ("c", vec![6]), ("d", vec![5])];
@@ -174,13 +174,13 @@ mod tests {
     }
 
     #[test]
-    fn calls_board_the_batch_of_their_scope_and_are_in_no_other() {
+    fn a_call_that_boards_a_running_batch_is_in_no_other_batch() {
         let mut queue = Queue::new(1);
         let mut batch = queue.push(scope_id("a"), 1).unwrap();
         assert!(queue.push(scope_id("b"), 2).is_none() && queue.push(scope_id("a"), 3).is_none());
         queue.board(&mut batch.groups);
         assert_eq!(shown(Some(&batch)), [("scope=a".to_owned(), vec![1, 3])]);
-        assert!(queue.push(scope_id("a"), 4).is_none(), "too late for this one");
+        assert!(queue.push(scope_id("a"), 4).is_none(), "too late for the running batch");
         let next = queue.ended(batch.line, &[scope_id("a")]);
         assert_eq!(
             shown(next.as_ref()),
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_board_keeps_its_turn_in_the_next_batch() {
+    fn a_call_that_may_not_board_keeps_its_turn_in_the_next_batch() {
         let mut queue = Queue::new(1);
         let mut batch = queue.push(scope_id("a"), 1).unwrap();
         for job in [2_000, 2, 3_000] {
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_ends_where_its_bytes_do_and_the_rest_comes_next() {
+    fn a_batch_stops_at_its_byte_limit_and_the_rest_follows() {
         let heavy = u32::try_from(BYTES_MAX).unwrap() / 2 + 1;
         let mut queue = Queue::new(1);
         let first = queue.push(scope_id("z"), 1).unwrap();
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_served_leaves_nothing_behind() {
+    fn a_served_call_leaves_nothing_in_the_queue() {
         let mut queue = Queue::new(1);
         let batch = queue.push(scope_id("a"), 1).unwrap();
         assert!(queue.ended(batch.line, &[scope_id("a")]).is_none());
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_given_up_is_replaced_by_one_that_never_was() {
+    fn a_line_that_is_given_up_is_replaced_by_a_new_one() {
         let mut queue = Queue::new(3);
         let batch = queue.push(scope_id("a"), 1).unwrap();
         let fresh = queue.fresh_line();

@@ -120,14 +120,14 @@ mod tests {
 
     use super::*;
 
-    /// Whether somebody who waits for a series is woken just now.
+    /// Whether a waiter for the series would be woken now.
     fn is_woken(board: &Board, series: &SeriesName) -> bool {
         let woken = std::pin::pin!(board.woken(series));
         woken.poll(&mut Context::from_waker(Waker::noop())) == Poll::Ready(())
     }
 
     #[test]
-    fn word_of_others_wakes_who_waits_for_that_series_once_and_own_word_nobody() {
+    fn a_notice_of_another_node_wakes_the_waiter_of_its_series_once_and_an_own_notice_none() {
         let board = Board::new(Uuid::nil());
         let [one, other] = ["one", "other"].map(|name| name.parse::<SeriesName>().unwrap());
         assert!(!is_woken(&board, &one) && !is_woken(&board, &other));
@@ -141,11 +141,11 @@ mod tests {
         assert!(is_woken(&board, &one) && !is_woken(&board, &one) && !is_woken(&board, &other));
         board.hear("x *");
         assert!(is_woken(&board, &one) && is_woken(&board, &other));
-        assert_eq!(board.waiting.lock().len(), 2, "others do not make it grow");
+        assert_eq!(board.waiting.lock().len(), 2, "notices of unknown series do not add entries");
     }
 
     #[test]
-    fn whoever_listens_again_may_have_missed_something() {
+    fn a_listener_that_reconnects_assumes_missed_notices() {
         let (board, series) = (Board::new(Uuid::nil()), "one".parse().unwrap());
         assert!(!is_woken(&board, &series) && !board.is_told());
         board.listens();

@@ -41,7 +41,7 @@ mod tests {
 
     use super::*;
 
-    /// Writes `count` documents of two series, one each millisecond, and answers with what was sent.
+    /// Writes `count` documents of two series, one each millisecond, and returns the series of each notice sent.
     async fn sent(count: u32, sending_takes: Duration) -> Vec<Vec<String>> {
         let (board, sent) = (Board::new(Uuid::nil()), Mutex::new(Vec::new()));
         let until = Instant::now() + Duration::from_mins(1);
@@ -62,18 +62,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_flood_of_documents_is_told_a_few_times_and_silence_never() {
+    async fn many_documents_share_a_few_notices_and_no_document_sends_none() {
         assert_eq!(sent(0, Duration::ZERO).await, Vec::<Vec<String>>::new());
         assert_eq!(sent(1, Duration::ZERO).await, [["one"]]);
-        let told = sent(10_000, Duration::ZERO).await;
-        assert!((150..=201).contains(&told.len()), "{} times in ten seconds", told.len());
-        assert_eq!(told[0], ["one", "two"]);
-        let told = sent(10_000, Duration::from_millis(950)).await;
-        assert!(told.len() <= 11, "one after the other: {}", told.len());
+        let notices = sent(10_000, Duration::ZERO).await;
+        assert!((150..=201).contains(&notices.len()), "{} notices in ten seconds", notices.len());
+        assert_eq!(notices[0], ["one", "two"]);
+        let notices = sent(10_000, Duration::from_millis(950)).await;
+        assert!(notices.len() <= 11, "one notice at a time: {}", notices.len());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_could_not_be_told_is_told_later() {
+    async fn a_notice_that_could_not_be_sent_is_sent_later() {
         let board = Board::new(Uuid::nil());
         board.wrote(None);
         let until = Instant::now() + Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! Claims in a shared store: several nodes deliver, and any of them may be gone before it says what became of it.
+//! Claims in a shared store: several nodes deliver, and any of them may stop before it reports the outcome.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use bates_core::store::prelude::*;
 use bates_core::{ActionOutcome, DocumentAction, DocumentFilter, DocumentState, Settlement, Verdict};
 use bates_postgres::{OpenMode, Settings};
 
-use super::documents::{LONG, claimed, counted, document, started};
+use super::documents::{LONG, claim, count, document, start_store};
 use super::proxy::Cut;
-use super::unknown::behind_proxy;
-use super::{connect, opened};
+use super::unknown_commits::behind_proxy;
+use super::{connect, open_store};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn claims_of_two_nodes_share_no_document() {
+async fn two_nodes_never_claim_the_same_document() {
     const DOCUMENTS: usize = 300;
-    let (server, first) = started(Settings::default()).await;
-    let second = opened(&server.url(), Settings::default(), OpenMode::Existing).await.unwrap();
+    let (server, first) = start_store(Settings::default()).await;
+    let second = open_store(&server.url(), Settings::default(), OpenMode::Existing).await.unwrap();
     let stores = [Arc::new(first), Arc::new(second)];
     for _ in 1..DOCUMENTS {
         stores[0].assign(document("a")).await.unwrap();
@@ -26,47 +26,47 @@ async fn claims_of_two_nodes_share_no_document() {
         .map(|at| {
             let store = stores[at % 2].clone();
             tokio::spawn(async move {
-                let mut events = Vec::new();
+                let mut ids = Vec::new();
                 loop {
-                    let claims = claimed(&store, 7, LONG).await;
+                    let claims = claim(&store, 7, LONG).await;
                     if claims.is_empty() {
-                        return events;
+                        return ids;
                     }
-                    events.extend(claims.into_iter().map(|claimed| claimed.document_id));
+                    ids.extend(claims.into_iter().map(|claimed| claimed.document_id));
                 }
             })
         })
         .collect();
-    let mut events = Vec::new();
+    let mut ids = Vec::new();
     for relay in relays {
-        events.extend(relay.await.unwrap());
+        ids.extend(relay.await.unwrap());
     }
-    // A relay that saw only what others were claiming stopped early: none of that is left over.
-    events.extend(claimed(&stores[0], DOCUMENTS, LONG).await.into_iter().map(|claimed| claimed.document_id));
-    assert_eq!((events.len(), events.iter().collect::<HashSet<_>>().len()), (DOCUMENTS, DOCUMENTS));
+    // A relay stops early if other relays were just claiming all that is left.
+    ids.extend(claim(&stores[0], DOCUMENTS, LONG).await.into_iter().map(|claimed| claimed.document_id));
+    assert_eq!((ids.len(), ids.iter().collect::<HashSet<_>>().len()), (DOCUMENTS, DOCUMENTS));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_claim_waits_for_nobody() {
-    let (server, store) = started(Settings::default()).await;
+async fn a_claim_skips_locked_documents_instead_of_waiting() {
+    let (server, store) = start_store(Settings::default()).await;
     store.assign(document("a")).await.unwrap();
     let other = connect(&server.url()).await;
     other.batch_execute("BEGIN; SELECT * FROM bates.document WHERE position = 1 FOR UPDATE").await.unwrap();
-    let claims = claimed(&store, 10, LONG).await;
+    let claims = claim(&store, 10, LONG).await;
     assert_eq!(claims.iter().map(|claimed| &*claimed.number).collect::<Vec<_>>(), ["a-2"]);
     other.batch_execute("ROLLBACK").await.unwrap();
-    assert_eq!(claimed(&store, 10, LONG).await.len(), 1);
+    assert_eq!(claim(&store, 10, LONG).await.len(), 1);
 }
 
-/// Fault 18, on the store's side: its claim ends by itself, and a verdict that comes late counts for nothing.
+/// Fault 18, on the side of the store: the claim expires, and a late verdict has no effect.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_document_whose_claimer_is_gone_is_claimed_by_another_node() {
-    let (server, store) = started(Settings::default()).await;
-    let lost = claimed(&store, 1, Duration::from_millis(300)).await;
+async fn a_document_whose_node_is_gone_is_claimed_by_another_node() {
+    let (server, store) = start_store(Settings::default()).await;
+    let lost = claim(&store, 1, Duration::from_millis(300)).await;
     drop(store);
-    let store = opened(&server.url(), Settings::default(), OpenMode::Existing).await.unwrap();
+    let store = open_store(&server.url(), Settings::default(), OpenMode::Existing).await.unwrap();
     let again = loop {
-        if let Some(claimed) = claimed(&store, 1, LONG).await.pop() {
+        if let Some(claimed) = claim(&store, 1, LONG).await.pop() {
             break claimed;
         }
     };
@@ -77,23 +77,23 @@ async fn a_document_whose_claimer_is_gone_is_claimed_by_another_node() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_claim_or_verdict_whose_answer_is_lost_is_neither_lost_nor_done_twice() {
+async fn a_claim_or_verdict_whose_answer_is_lost_takes_effect_once() {
     let (server, proxy, store) = behind_proxy(Duration::from_secs(30)).await;
     let document_id = store.assign(document("a")).await.unwrap().document_id;
     proxy.cut(Cut::Before);
-    // Until PostgreSQL has noticed that the first try is gone, it holds the document.
+    // The document stays locked until PostgreSQL notices that the first connection is gone.
     let first = loop {
-        if let Some(claimed) = claimed(&store, 1, Duration::ZERO).await.pop() {
+        if let Some(claimed) = claim(&store, 1, Duration::ZERO).await.pop() {
             break claimed;
         }
     };
-    assert_eq!(first.attempt, 1, "it was never made");
+    assert_eq!(first.attempt, 1, "the cut claim was never committed");
     proxy.cut(Cut::After);
-    assert!(claimed(&store, 1, LONG).await.is_empty(), "it was made, and nobody knows of it");
+    assert!(claim(&store, 1, LONG).await.is_empty(), "the claim was committed, but its answer was lost");
     let client = connect(&server.url()).await;
-    // As if its time had come.
+    // The claim expires.
     client.batch_execute("UPDATE bates.document SET due_at = now()").await.unwrap();
-    let claims = claimed(&store, 1, LONG).await;
+    let claims = claim(&store, 1, LONG).await;
     assert_eq!((claims[0].document_id, claims[0].attempt), (document_id, 3));
     for cut in [Cut::Before, Cut::After] {
         proxy.cut(cut);
@@ -105,23 +105,26 @@ async fn a_claim_or_verdict_whose_answer_is_lost_is_neither_lost_nor_done_twice(
     proxy.cut(Cut::After);
     assert!(
         matches!(store.apply_action(document_id, DocumentAction::Abandon).await, Ok(ActionOutcome::Done(_))),
-        "twice is once"
+        "the repeated action has no further effect"
     );
-    let kept = store.documents(DocumentFilter::default(), None, 10).await.unwrap();
-    assert_eq!((kept.len(), kept[0].state, kept[0].attempts), (1, DocumentState::Abandoned, 3));
+    let documents = store.documents(DocumentFilter::default(), None, 10).await.unwrap();
+    assert_eq!(
+        (documents.len(), documents[0].state, documents[0].attempts),
+        (1, DocumentState::Abandoned, 3)
+    );
 }
 
-/// Verdicts and decisions about the same documents, each in another order: none waits for one that waits for it.
+/// Verdicts and operator actions lock the same documents, each given in another order.
 #[tokio::test(flavor = "multi_thread")]
-async fn verdicts_and_decisions_in_any_order_never_deadlock() {
+async fn verdicts_and_actions_in_any_order_never_deadlock() {
     const DOCUMENTS: usize = 200;
-    let (server, first) = started(Settings::default()).await;
-    let second = opened(&server.url(), Settings::default(), OpenMode::Existing).await.unwrap();
+    let (server, first) = start_store(Settings::default()).await;
+    let second = open_store(&server.url(), Settings::default(), OpenMode::Existing).await.unwrap();
     for _ in 1..DOCUMENTS {
         first.assign(document("a")).await.unwrap();
     }
     for _ in 0..10 {
-        let claims = claimed(&first, DOCUMENTS, LONG).await;
+        let claims = claim(&first, DOCUMENTS, LONG).await;
         assert_eq!(claims.len(), DOCUMENTS);
         let failed = |verdict: Verdict| {
             move |claimed: &bates_core::Claimed| {
@@ -137,12 +140,12 @@ async fn verdicts_and_decisions_in_any_order_never_deadlock() {
             second.settle_claims(backward),
             second.apply_action_to_all(DocumentFilter::default(), DocumentAction::Retry)
         );
-        assert!(one.unwrap() + other.unwrap() <= DOCUMENTS as u64, "each try has one verdict");
+        assert!(one.unwrap() + other.unwrap() <= DOCUMENTS as u64, "each attempt has one verdict");
         assert_eq!(retried, Ok(DOCUMENTS as u64));
         first.apply_action_to_all(DocumentFilter::default(), DocumentAction::Retry).await.unwrap();
     }
     drop((first, second));
-    super::keys::no_deadlock(&server).await;
+    super::keys::assert_no_deadlock(&server).await;
     let dead = "SELECT count(*) FROM bates.document WHERE state <> 'pending'";
-    assert_eq!(counted(&connect(&server.url()).await, dead).await, 0);
+    assert_eq!(count(&connect(&server.url()).await, dead).await, 0);
 }

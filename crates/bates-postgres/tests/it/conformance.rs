@@ -9,7 +9,7 @@ use bates_core::{AuditFilter, AuditRecord, PoolSettlement, RenewRequest, ServerI
 use bates_postgres::{Address, OpenMode, PostgresStore, Settings};
 use bates_testkit::{DataSet, PrivatePgBouncer, PrivatePostgres, conformance, exercise_move};
 
-/// A database of its own in a server that the claims share which are tested just now.
+/// A new database in a server that all running tests share.
 struct InDatabase {
     address: Address,
     _servers: Arc<Servers>,
@@ -17,9 +17,9 @@ struct InDatabase {
 
 /// A PostgreSQL, and a PgBouncer in front of it.
 struct Servers {
-    // In a lock only because a process cannot be shared without one. Invariant: the PgBouncer ends first.
+    // The lock only makes the processes shareable. Invariant: PgBouncer is dropped first.
     _running: Mutex<(PrivatePgBouncer, PrivatePostgres)>,
-    /// Of the PostgreSQL, without a database.
+    /// URL of PostgreSQL, without a database.
     url: String,
     port: u16,
     bouncer_port: u16,
@@ -49,7 +49,7 @@ impl Servers {
         }
     }
 
-    /// Makes a database, and answers with its URL.
+    /// Creates a database, and returns its URL.
     async fn database(&self) -> String {
         let name = format!("set{}", self.databases.fetch_add(1, Ordering::Relaxed));
         let session = crate::connect(&format!("{}/postgres", self.url)).await;
@@ -62,9 +62,9 @@ impl DataSet for InDatabase {
     type Store = PostgresStore;
 
     async fn open(&self) -> PostgresStore {
-        // Nothing is claimed of how fast it is.
-        let patient = Settings { patience: Duration::from_mins(1), ..Settings::default() };
-        PostgresStore::open(&self.address, patient, OpenMode::New).await.unwrap()
+        // The suite makes no claim about speed.
+        let settings = Settings { patience: Duration::from_mins(1), ..Settings::default() };
+        PostgresStore::open(&self.address, settings, OpenMode::New).await.unwrap()
     }
 }
 
@@ -77,11 +77,12 @@ async fn fresh() -> InDatabase {
 conformance!(super::fresh);
 
 #[test]
-fn random_histories_are_as_the_model_says() {
+fn random_histories_match_the_model() {
     bates_testkit::check_random_histories(fresh, 50);
 }
 
-/// Fault 10, in transaction mode: four connections to the server for all who ask, each transaction on another.
+/// Fault 10: PgBouncer in transaction mode shares four server connections among all clients, so each
+/// transaction of a client may run on another one.
 mod behind_pgbouncer {
     use bates_postgres::Address;
     use bates_testkit::conformance;
@@ -100,11 +101,11 @@ mod behind_pgbouncer {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn stores_are_moved_from_and_to_postgres_and_served_in_one_place_only() {
+async fn a_store_moves_between_databases_and_serves_in_only_one() {
     let server = PrivatePostgres::start().unwrap();
-    let open = async |name: &str, opening| {
+    let open = async |name: &str, mode| {
         let url = format!("{}/{name}", server.url().strip_suffix("/postgres").unwrap());
-        PostgresStore::open(&Address::parse(&url).unwrap(), Settings::default(), opening).await
+        PostgresStore::open(&Address::parse(&url).unwrap(), Settings::default(), mode).await
     };
     for name in ["first", "second"] {
         super::database(&server, name).await;
@@ -113,14 +114,14 @@ async fn stores_are_moved_from_and_to_postgres_and_served_in_one_place_only() {
     exercise_move(&from, open("second", OpenMode::New).await.unwrap()).await;
     let left = open("first", OpenMode::Existing).await.err().unwrap().to_string();
     assert!(left.contains("was left for to"), "{left}");
-    // A node that runs notices it with its next grant, and no operator can undo it by mistake.
+    // A running node notices the move with its next grant, and an operator cannot undo it by mistake.
     let refused = from.accept().await.unwrap_err().to_string();
     assert!(refused.contains("was left for to"), "{refused}");
     let scope_id = bates_core::ScopeId {
         series: "short".parse().unwrap(),
         scope: bates_core::ScopeKey::new([], None).unwrap(),
     };
-    let want = bates_core::GrantRequest {
+    let request = bates_core::GrantRequest {
         scope_id,
         count: 1,
         count_needed: 1,
@@ -131,14 +132,14 @@ async fn stores_are_moved_from_and_to_postgres_and_served_in_one_place_only() {
         promise: None,
         held_from: None,
     };
-    let refused = from.grant(want).await.unwrap_err().to_string();
+    let refused = from.grant(request).await.unwrap_err().to_string();
     assert!(refused.contains("was left for to"), "{refused}");
-    nothing_is_written_about_pools(&from).await;
-    nothing_is_recorded(&from).await;
+    refuses_pool_writes(&from).await;
+    refuses_audit_records(&from).await;
 }
 
-/// Who still has numbers of a store that was left in memory is told that they cannot be given.
-async fn nothing_is_recorded(left: &PostgresStore) {
+/// A node that still holds numbers of the left store cannot record them, and so cannot issue them.
+async fn refuses_audit_records(left: &PostgresStore) {
     let before = left.records(AuditFilter::default(), None, 10_000).await.unwrap();
     let record = AuditRecord { id: uuid::Uuid::now_v7(), ..before[0].clone() };
     let refused = left.record(vec![record]).await.unwrap_err().to_string();
@@ -146,20 +147,20 @@ async fn nothing_is_recorded(left: &PostgresStore) {
     assert_eq!(left.records(AuditFilter::default(), None, 10_000).await.unwrap(), before);
 }
 
-/// Of a store that was left: nobody would hear of it where they are now.
-async fn nothing_is_written_about_pools(left: &PostgresStore) {
+/// A write about a pool would be lost, because the pool has moved with the store.
+async fn refuses_pool_writes(left: &PostgresStore) {
     let scope_id = |scope| bates_core::ScopeId {
         series: "carried".parse().unwrap(),
         scope: bates_core::ScopeKey::new([("scope", scope)], None).unwrap(),
     };
     let known = left.pool(scope_id("pooled")).await.unwrap();
     let server = ServerIdentity { run: "run".into(), replication: "replication".into() };
-    let made = left.pool(scope_id("new")).await.map(drop);
+    let created = left.pool(scope_id("new")).await.map(drop);
     let renewed =
         left.renew_pool(scope_id("pooled"), RenewRequest { expected_epoch: 42, server }).await.map(drop);
     let settled =
         left.settle_pool(scope_id("pooled"), PoolSettlement { epoch: 42, ..PoolSettlement::default() }).await;
-    for refused in [made, renewed, settled] {
+    for refused in [created, renewed, settled] {
         let refused = refused.unwrap_err().to_string();
         assert!(refused.contains("was left for to"), "{refused}");
     }

@@ -1,10 +1,10 @@
-//! What the shared store promises, on a real PostgreSQL.
+//! Tests of the shared store, on a real PostgreSQL.
 #![allow(clippy::unwrap_used)]
 
 mod claims;
 mod conformance;
 mod documents;
-mod ending;
+mod exhaustion;
 mod keys;
 mod moving;
 mod notices;
@@ -12,9 +12,9 @@ mod opening;
 mod pools;
 mod proxy;
 mod recall;
-mod taken_back;
+mod restored;
 mod tls;
-mod unknown;
+mod unknown_commits;
 
 use bates_core::store::prelude::*;
 use bates_core::{Definition, GrantPurpose, GrantRequest, ScopeId, ScopeKey};
@@ -22,25 +22,25 @@ use bates_postgres::{Address, OpenError, OpenMode, PostgresStore, Settings};
 use bates_testkit::PrivatePostgres;
 use tokio_postgres::{Client, NoTls};
 
-/// A connection that knows nothing of Bates.
+/// Connects without Bates.
 pub(crate) async fn connect(url: &str) -> Client {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
     tokio::spawn(connection);
     client
 }
 
-/// A new database in a server, and its address.
+/// Creates a database in a server, and returns its URL.
 pub(crate) async fn database(server: &PrivatePostgres, name: &str) -> String {
     connect(&server.url()).await.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
     format!("{}/{name}", server.url().strip_suffix("/postgres").unwrap())
 }
 
-pub(crate) async fn opened(
+pub(crate) async fn open_store(
     url: &str,
     settings: Settings,
-    opening: OpenMode,
+    mode: OpenMode,
 ) -> Result<PostgresStore, OpenError> {
-    PostgresStore::open(&Address::parse(url).unwrap(), settings, opening).await
+    PostgresStore::open(&Address::parse(url).unwrap(), settings, mode).await
 }
 
 pub(crate) fn scope_id(scope: &str) -> ScopeId {
@@ -48,7 +48,7 @@ pub(crate) fn scope_id(scope: &str) -> ScopeId {
     ScopeId { series: "document".parse().unwrap(), scope }
 }
 
-pub(crate) fn want(scope: &str, count: u64, purpose: GrantPurpose) -> GrantRequest {
+pub(crate) fn request(scope: &str, count: u64, purpose: GrantPurpose) -> GrantRequest {
     GrantRequest {
         scope_id: scope_id(scope),
         count,
@@ -62,8 +62,8 @@ pub(crate) fn want(scope: &str, count: u64, purpose: GrantPurpose) -> GrantReque
     }
 }
 
-/// Pins the series that [`want`] is of.
-pub(crate) async fn pinned(store: &PostgresStore) {
+/// Pins the series of [`request`].
+pub(crate) async fn pin_series(store: &PostgresStore) {
     let definition = Definition {
         series: "document".parse().unwrap(),
         template: "{scope}-{seq}".into(),

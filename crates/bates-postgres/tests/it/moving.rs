@@ -1,4 +1,4 @@
-//! What an operator commands while a store is left for another one is refused, or moves with the store.
+//! A command of an operator while the store is being moved is refused, or its effect moves with the store.
 
 use std::time::Duration;
 
@@ -34,9 +34,9 @@ fn definition(series: &str) -> Definition {
 }
 
 async fn open(address: &Address) -> PostgresStore {
-    // Nothing is claimed of how fast it is.
-    let patient = Settings { patience: Duration::from_mins(1), ..Settings::default() };
-    PostgresStore::open(address, patient, OpenMode::New).await.unwrap()
+    // These tests make no claim about speed.
+    let settings = Settings { patience: Duration::from_mins(1), ..Settings::default() };
+    PostgresStore::open(address, settings, OpenMode::New).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -63,7 +63,8 @@ async fn a_store_that_was_left_refuses_floors_adoptions_promises_and_description
     assert_eq!(store.definitions().await.unwrap().len(), 1);
 }
 
-/// The copy begins when the mark is written, so a floor that was answered must be there by then.
+/// The copy begins when the mark is written, so every command answered with success must be in the store by
+/// then.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_floor_an_adoption_or_a_promise_beside_a_move_is_refused_or_moves_with_the_store() {
     let server = PrivatePostgres::start().unwrap();
@@ -90,7 +91,7 @@ async fn a_floor_an_adoption_or_a_promise_beside_a_move_is_refused_or_moves_with
             }
         };
         let leave = async {
-            // As if the move began a little later each time.
+            // The move begins a little later each round.
             for _ in 0..round * 8 {
                 tokio::task::yield_now().await;
             }

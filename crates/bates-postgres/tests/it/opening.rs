@@ -1,17 +1,17 @@
-//! Opening a database: which servers are refused, and who may make the tables.
+//! Opening a database: which servers are refused, and which roles may create the tables.
 
 use bates_core::GrantPurpose;
 use bates_core::store::prelude::*;
 use bates_postgres::{OpenError, OpenMode, PostgresStore, Settings, schema_plan};
 use bates_testkit::PrivatePostgres;
 
-use super::{connect, database, opened, pinned, want};
+use super::{connect, database, open_store, pin_series, request};
 
-async fn open(url: &str, opening: OpenMode) -> Result<PostgresStore, OpenError> {
-    opened(url, Settings::default(), opening).await
+async fn open(url: &str, mode: OpenMode) -> Result<PostgresStore, OpenError> {
+    open_store(url, Settings::default(), mode).await
 }
 
-/// A setting of the server or the role, and whether it is known to those who connect from now on.
+/// Changes a setting of the server or the role, and makes the server reload its configuration.
 async fn set(server: &PrivatePostgres, sql: &str) {
     let client = connect(&server.url()).await;
     client.batch_execute(sql).await.unwrap();
@@ -19,10 +19,10 @@ async fn set(server: &PrivatePostgres, sql: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn settings_under_which_a_number_could_come_back_are_refused_by_name() {
+async fn settings_that_could_repeat_a_number_are_refused_by_name() {
     let server = PrivatePostgres::start().unwrap();
     let running = open(&server.url(), OpenMode::New).await.unwrap();
-    pinned(&running).await;
+    pin_series(&running).await;
     for (bad, good, named) in [
         ("ALTER SYSTEM SET fsync = off", "ALTER SYSTEM RESET fsync", "fsync"),
         (
@@ -38,7 +38,7 @@ async fn settings_under_which_a_number_could_come_back_are_refused_by_name() {
         ("ALTER SYSTEM SET synchronous_commit = off", "ALTER SYSTEM RESET ALL", "synchronous_commit"),
     ] {
         set(&server, bad).await;
-        // The server reads its configuration when it comes to it.
+        // The server reloads its configuration some time later.
         let refused = loop {
             if let Err(error) = open(&server.url(), OpenMode::Existing).await {
                 break error;
@@ -48,23 +48,26 @@ async fn settings_under_which_a_number_could_come_back_are_refused_by_name() {
         assert!(refused.to_string().contains(&format!("{named} = off")), "{refused}");
         if named != "synchronous_commit" {
             assert!(
-                running.grant(want("a", 1, GrantPurpose::HandOut)).await.is_err(),
-                "{named}: nor does a node go on"
+                running.grant(request("a", 1, GrantPurpose::HandOut)).await.is_err(),
+                "{named}: a running node stops granting, too"
             );
         }
         set(&server, good).await;
         while open(&server.url(), OpenMode::Existing).await.is_err() {}
     }
-    assert!(running.grant(want("a", 1, GrantPurpose::HandOut)).await.is_ok(), "which recovers by itself");
+    assert!(
+        running.grant(request("a", 1, GrantPurpose::HandOut)).await.is_ok(),
+        "the node recovers by itself"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_commit_is_on_disk_whatever_the_session_is_set_to() {
+async fn commits_are_synchronous_and_read_committed_whatever_the_database_sets() {
     let server = PrivatePostgres::start().unwrap();
     let url = server.url();
     let store = open(&url, OpenMode::New).await.unwrap();
-    pinned(&store).await;
-    // Seen from inside each transaction that moves a cursor.
+    pin_series(&store).await;
+    // The trigger sees the settings inside each transaction that moves a cursor.
     let spy = "CREATE TABLE seen (setting text);
         CREATE FUNCTION spy() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
             INSERT INTO seen VALUES (current_setting('synchronous_commit') || ' ' || current_setting('transaction_isolation'));
@@ -74,15 +77,15 @@ async fn a_commit_is_on_disk_whatever_the_session_is_set_to() {
         ALTER DATABASE postgres SET default_transaction_isolation = 'serializable'";
     let client = connect(&url).await;
     client.batch_execute(spy).await.unwrap();
-    let later = open(&url, OpenMode::Existing).await.unwrap();
-    later.grant(want("a", 1, GrantPurpose::Hold)).await.unwrap();
+    let reopened = open(&url, OpenMode::Existing).await.unwrap();
+    reopened.grant(request("a", 1, GrantPurpose::Hold)).await.unwrap();
     let seen = client.query("SELECT DISTINCT setting FROM seen", &[]).await.unwrap();
     let seen: Vec<String> = seen.iter().map(|row| row.get(0)).collect();
     assert_eq!(seen, ["on read committed"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_without_a_store_is_refused_unless_one_is_to_be_made() {
+async fn a_database_without_a_store_is_refused_unless_opened_as_new() {
     let server = PrivatePostgres::start().unwrap();
     let refused = open(&server.url(), OpenMode::Existing).await.err().unwrap();
     assert!(
@@ -96,13 +99,13 @@ async fn a_database_without_a_store_is_refused_unless_one_is_to_be_made() {
         })
         .collect();
     for node in nodes {
-        assert_eq!(node.await.unwrap(), Ok(()), "ten at once");
+        assert_eq!(node.await.unwrap(), Ok(()), "ten nodes create the store at once");
     }
     assert!(open(&server.url(), OpenMode::Existing).await.is_ok());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_plan_applied_by_hand_is_the_store_and_serving_needs_no_right_to_make_tables() {
+async fn the_schema_plan_can_be_applied_by_hand_and_serving_needs_no_right_to_create_tables() {
     let server = PrivatePostgres::start().unwrap();
     let url = database(&server, "planned").await;
     let client = connect(&url).await;
@@ -128,8 +131,8 @@ async fn the_plan_applied_by_hand_is_the_store_and_serving_needs_no_right_to_mak
         .await
         .unwrap();
     let store = open(&as_clerk, OpenMode::Existing).await.unwrap();
-    pinned(&store).await;
-    assert_eq!(store.grant(want("a", 1, GrantPurpose::Issue)).await.unwrap().range.from(), 1);
+    pin_series(&store).await;
+    assert_eq!(store.grant(request("a", 1, GrantPurpose::Issue)).await.unwrap().range.from(), 1);
     for found in [999, 12] {
         client.batch_execute(&format!("UPDATE bates.migration SET version = {found}")).await.unwrap();
         let refused = open(&url, OpenMode::New).await.err();
@@ -138,10 +141,10 @@ async fn the_plan_applied_by_hand_is_the_store_and_serving_needs_no_right_to_mak
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_not_there_is_named_without_its_password() {
+async fn an_unreachable_server_is_reported_without_its_password() {
     let url = "postgres://bates:hunter2@127.0.0.1:1/numbers";
     let settings = Settings { patience: std::time::Duration::from_secs(3), ..Settings::default() };
-    let refused = opened(url, settings, OpenMode::Existing).await.err().unwrap();
-    let said = format!("{refused} {refused:?}");
-    assert!(said.contains("refused") && !said.contains("hunter2"), "{said}");
+    let refused = open_store(url, settings, OpenMode::Existing).await.err().unwrap();
+    let shown = format!("{refused} {refused:?}");
+    assert!(shown.contains("refused") && !shown.contains("hunter2"), "{shown}");
 }

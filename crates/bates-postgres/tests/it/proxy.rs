@@ -1,5 +1,5 @@
-//! A proxy in front of PostgreSQL that cuts connections at the worst moment: when a commit is on its way. Or it
-//! lets them hang, as a network does that loses everything and says nothing.
+//! A proxy in front of PostgreSQL that cuts a connection during a commit, or lets it hang, as a network does
+//! that loses packets.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,14 +9,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
-/// What becomes of the next commit.
+/// What happens to the next commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// It never reaches the server.
+    /// The commit never reaches the server.
     Before,
-    /// It reaches the server, and the answer never comes back.
+    /// The commit reaches the server, but the answer is lost.
     After,
-    /// It is a rollback, it never reaches the server, and nobody is told.
+    /// The next rollback never reaches the server, and the connection hangs.
     Silence,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Proxy {
 #[derive(Default)]
 struct State {
     cut: Mutex<Option<Cut>>,
-    /// Whether nobody gets through after the next cut.
+    /// Whether the proxy refuses all connections after the next cut.
     closes: AtomicBool,
     is_closed: AtomicBool,
     has_cut: Notify,
@@ -43,7 +43,7 @@ impl Proxy {
         let shared = state.clone();
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                // Where the server is away, so is the proxy: the client sees its connection end.
+                // If the server is down, the client sees its connection close.
                 if !shared.is_closed.load(Ordering::SeqCst)
                     && let Ok(server) = TcpStream::connect(("127.0.0.1", server)).await
                 {
@@ -59,7 +59,7 @@ impl Proxy {
         *self.state.cut.lock() = Some(cut);
     }
 
-    /// Cuts the next commit, and lets nobody through afterwards.
+    /// Cuts the next commit, and refuses all connections afterwards.
     pub(crate) fn cut_and_close(&self, cut: Cut) {
         self.state.closes.store(true, Ordering::SeqCst);
         self.cut(cut);
@@ -76,7 +76,7 @@ impl Proxy {
 }
 
 impl State {
-    /// What becomes of these bytes, if they hold a commit that is to be cut.
+    /// How to cut these bytes, if they contain the commit to cut.
     fn cut_of(&self, bytes: &[u8]) -> Option<Cut> {
         let cut = self.cut.lock().take_if(|cut| {
             let end: &[u8] = if *cut == Cut::Silence { b"ROLLBACK\0" } else { b"COMMIT\0" };
@@ -90,26 +90,27 @@ impl State {
 }
 
 async fn pass(mut client: TcpStream, mut server: TcpStream, state: Arc<State>) {
-    let (mut asked, mut answered) = (vec![0; 65_536], vec![0; 65_536]);
+    let (mut request, mut response) = (vec![0; 65_536], vec![0; 65_536]);
     loop {
         tokio::select! {
-            Ok(count @ 1..) = client.read(&mut asked) => match state.cut_of(&asked[..count]) {
-                None => if server.write_all(&asked[..count]).await.is_err() { return },
+            Ok(count @ 1..) = client.read(&mut request) => match state.cut_of(&request[..count]) {
+                None => if server.write_all(&request[..count]).await.is_err() { return },
                 Some(Cut::Before) => return state.has_cut.notify_one(),
                 Some(Cut::Silence) => return std::future::pending().await,
                 Some(Cut::After) => {
-                    server.write_all(&asked[..count]).await.unwrap();
-                    // The server has decided once it answers to the end; the client hears nothing of it.
-                    let mut said = Vec::new();
-                    while !said.ends_with(b"Z\0\0\0\x05I") {
-                        let count = server.read(&mut answered).await.unwrap();
-                        said.extend(&answered[..count]);
+                    server.write_all(&request[..count]).await.unwrap();
+                    // The outcome is decided once the server has answered completely; the client gets no part
+                    // of it.
+                    let mut answer = Vec::new();
+                    while !answer.ends_with(b"Z\0\0\0\x05I") {
+                        let count = server.read(&mut response).await.unwrap();
+                        answer.extend(&response[..count]);
                     }
                     return state.has_cut.notify_one();
                 }
             },
-            Ok(count @ 1..) = server.read(&mut answered) => {
-                if client.write_all(&answered[..count]).await.is_err() { return }
+            Ok(count @ 1..) = server.read(&mut response) => {
+                if client.write_all(&response[..count]).await.is_err() { return }
             }
             else => return,
         }

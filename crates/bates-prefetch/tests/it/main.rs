@@ -1,4 +1,4 @@
-//! The buffer as a program uses it, on a source in memory that counts what it gave and what came back.
+//! The buffer as a program uses it, on a source in memory that records leased and returned positions.
 
 mod closing;
 mod dates;

@@ -1,4 +1,4 @@
-//! A source that counts: positions from 1 on, each given once.
+//! A source in memory that leases each position from 1 on once, and records every request.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,37 +12,38 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 #[derive(Default)]
-pub(crate) struct Books {
+pub(crate) struct State {
     next: u64,
     pub(crate) end: u64,
     /// Leases that have not ended.
     pub(crate) open: BTreeMap<Uuid, Range<u64>>,
-    /// Positions that came back.
+    /// Positions that were given back.
     pub(crate) unused: Vec<u64>,
-    pub(crate) asked: Vec<u64>,
+    /// The count of each lease request.
+    pub(crate) requests: Vec<u64>,
     under_way: usize,
     pub(crate) under_way_max: usize,
     pub(crate) is_away: bool,
     reports_waiting: usize,
-    /// How far the wall clock was set forward or back, in seconds.
+    /// Seconds by which the wall clock was set forward or back.
     pub(crate) clock_offset: i64,
 }
 
 #[derive(Clone)]
-pub(crate) struct Counting {
-    pub(crate) books: Arc<Mutex<Books>>,
-    /// A lease needs one of them.
+pub(crate) struct TestSource {
+    state: Arc<Mutex<State>>,
+    /// Each lease takes a permit.
     pub(crate) answers: Arc<Semaphore>,
-    /// A report needs one of them.
+    /// Each report takes a permit.
     pub(crate) reports: Arc<Semaphore>,
     scope: Arc<Scope>,
     is_written: bool,
-    good_for: Option<Duration>,
-    /// Every n-th position is a written number.
+    valid_for: Option<Duration>,
+    /// Every n-th position has a number; the rules reject the others.
     every: u64,
 }
 
-/// How long a report may take.
+/// The time limit of a report.
 pub(crate) const REPORT_TIME: Duration = Duration::from_secs(7);
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -53,106 +54,107 @@ pub(crate) enum Away {
     Exhausted,
 }
 
-impl Counting {
+impl TestSource {
     pub(crate) fn new() -> Self {
         let pattern = Pattern::compile("N-{seq:9}", Options::default()).expect("a pattern");
         let scope = Arc::new(pattern.scope([("", ""); 0], None).expect("a scope"));
-        let books = Books { next: 1, end: u64::MAX, ..Books::default() };
+        let state = State { next: 1, end: u64::MAX, ..State::default() };
         let all = || Arc::new(Semaphore::new(Semaphore::MAX_PERMITS));
-        let (answers, reports, books) = (all(), all(), Arc::new(Mutex::new(books)));
-        Self { books, answers, reports, scope, is_written: false, good_for: None, every: 1 }
+        let (answers, reports, state) = (all(), all(), Arc::new(Mutex::new(state)));
+        Self { state, answers, reports, scope, is_written: false, valid_for: None, every: 1 }
     }
 
-    /// Written numbers at every third position; the rules reject the others.
+    /// Leases rendered numbers at every third position; the rules reject the others.
     pub(crate) fn with_every_third() -> Self {
         Self { every: 3, ..Self::written(None) }
     }
 
     pub(crate) fn reports_waiting(&self) -> usize {
-        self.books(|books| books.reports_waiting)
+        self.state(|state| state.reports_waiting)
     }
 
-    pub(crate) fn written(good_for: Option<Duration>) -> Self {
-        Self { is_written: true, good_for, ..Self::new() }
+    /// Leases rendered numbers instead of positions.
+    pub(crate) fn written(valid_for: Option<Duration>) -> Self {
+        Self { is_written: true, valid_for, ..Self::new() }
     }
 
     pub(crate) fn prefetch(&self, prefetch: Prefetch) -> Prefetched<Self> {
         Prefetched::new(self.clone(), prefetch, &Handle::current())
     }
 
-    pub(crate) fn books<T>(&self, look: impl FnOnce(&mut Books) -> T) -> T {
-        look(&mut self.books.lock().expect("nobody panicked"))
+    pub(crate) fn state<T>(&self, read: impl FnOnce(&mut State) -> T) -> T {
+        read(&mut self.state.lock().expect("no thread panicked"))
     }
 
-    /// What was given, and neither came back nor is with somebody.
+    /// Leased positions that were not given back and whose lease has ended.
     pub(crate) fn used(&self) -> Vec<u64> {
-        self.books(|books| {
-            let is_open = |position: &u64| books.open.values().any(|range| range.contains(position));
-            (1..books.next)
-                .filter(|position| !is_open(position) && !books.unused.contains(position))
+        self.state(|state| {
+            let is_open = |position: &u64| state.open.values().any(|range| range.contains(position));
+            (1..state.next)
+                .filter(|position| !is_open(position) && !state.unused.contains(position))
                 .collect()
         })
     }
 }
 
-impl Source for Counting {
+impl Source for TestSource {
     type Error = Away;
 
     async fn lease(&self, count: u64, used: Vec<Uuid>) -> Result<Lease, Away> {
-        self.books(|books| {
-            books.asked.push(count);
-            books.under_way += 1;
-            books.under_way_max = books.under_way_max.max(books.under_way);
+        self.state(|state| {
+            state.requests.push(count);
+            state.under_way += 1;
+            state.under_way_max = state.under_way_max.max(state.under_way);
         });
-        self.answers.acquire().await.expect("it is never closed").forget();
+        self.answers.acquire().await.expect("the semaphore is never closed").forget();
         let lease = Uuid::new_v4();
-        let range = self.books(|books| {
-            books.under_way -= 1;
-            if books.is_away {
+        let range = self.state(|state| {
+            state.under_way -= 1;
+            if state.is_away {
                 return Err(Away::Away);
             }
-            let range = books.next..(books.next + count * self.every).min(books.end);
+            let range = state.next..(state.next + count * self.every).min(state.end);
             if range.is_empty() {
                 return Err(Away::Exhausted);
             }
             for id in used {
-                books.open.remove(&id);
+                state.open.remove(&id);
             }
-            books.next = range.end;
-            books.open.insert(lease, range.clone());
+            state.next = range.end;
+            state.open.insert(lease, range.clone());
             Ok(range)
         })?;
-        let numbers = if self.is_written {
-            let whole = vec![positions(&range)];
+        let content = if self.is_written {
+            let ranges = vec![positions(&range)];
             LeaseContent::Numbers(
                 range
                     .filter(|value| value % self.every == 0)
                     .map(|value| (position(value), format!("W-{value}").into()))
                     .collect(),
-                whole,
+                ranges,
             )
         } else {
             LeaseContent::Ranges(vec![positions(&range)], self.scope.clone())
         };
-        Ok(Lease { id: lease, content: numbers, valid_for: self.good_for })
+        Ok(Lease { id: lease, content, valid_for: self.valid_for })
     }
 
     async fn give_back(&self, lease: Uuid, unused: Vec<Positions>) -> Result<(), Away> {
-        if self.books(|books| books.is_away) {
+        if self.state(|state| state.is_away) {
             return Err(Away::Away);
         }
-        self.books(|books| books.reports_waiting += 1);
-        self.reports.acquire().await.expect("it is never closed").forget();
-        self.books(|books| {
-            books.reports_waiting -= 1;
-            // One that was used may have ended with a lease that was under way.
-            let Some(range) = books.open.remove(&lease) else {
+        self.state(|state| state.reports_waiting += 1);
+        self.reports.acquire().await.expect("the semaphore is never closed").forget();
+        self.state(|state| {
+            state.reports_waiting -= 1;
+            // A used lease may already have ended with a later request.
+            let Some(range) = state.open.remove(&lease) else {
                 assert_eq!(unused, [], "a lease ends once");
                 return;
             };
             for position in unused.iter().flat_map(|unused| unused.start().value()..=unused.end().value()) {
-                assert!(range.contains(&position), "{position} is not of the lease");
-                books.unused.push(position);
+                assert!(range.contains(&position), "{position} is not in the lease");
+                state.unused.push(position);
             }
         });
         Ok(())
@@ -163,19 +165,19 @@ impl Source for Counting {
     }
 
     fn now(&self) -> SystemTime {
-        let offset = self.books(|books| books.clock_offset);
-        let set = Duration::from_secs(offset.unsigned_abs());
-        if offset < 0 { SystemTime::UNIX_EPOCH + DAY - set } else { SystemTime::UNIX_EPOCH + DAY + set }
+        let offset = self.state(|state| state.clock_offset);
+        let shift = Duration::from_secs(offset.unsigned_abs());
+        if offset < 0 { SystemTime::UNIX_EPOCH + DAY - shift } else { SystemTime::UNIX_EPOCH + DAY + shift }
     }
 }
 
 fn position(value: u64) -> Position {
-    Position::new(value).expect("it counts from 1")
+    Position::new(value).expect("positions start at 1")
 }
 
 fn positions(range: &Range<u64>) -> Positions {
     position(range.start)..=position(range.end - 1)
 }
 
-/// What the wall clock says at first. It stands still unless it is set.
+/// The wall clock at first. It stands still unless a test sets it.
 const DAY: Duration = Duration::from_hours(24);

@@ -1,21 +1,21 @@
-//! Threads that take at the same time, while it is refilled and at last dropped.
+//! Threads that take at the same time from a buffer that is refilled and finally closed.
 
 use std::collections::BTreeSet;
 
 use bates_prefetch::{Prefetch, TakeError};
 use tokio::runtime::Runtime;
 
-use super::source::Counting;
+use super::source::TestSource;
 
 const THREADS: usize = 12;
 const EACH: usize = 40_000;
 
-/// More threads than shards, a buffer that is small for them, and one that gives up in between.
+/// More threads than shards, with buffers that are too small for them or large.
 #[test]
-fn no_position_comes_twice_and_what_was_not_taken_is_reported() {
+fn every_position_is_taken_once_or_reported_as_unused() {
     for prefetch in [Prefetch::new(1).at_most(7), Prefetch::new(100), Prefetch::new(5_000)] {
         let runtime = Runtime::new().unwrap();
-        let source = Counting::new();
+        let source = TestSource::new();
         let numbers = runtime.block_on(async { source.prefetch(prefetch) });
         let take = || {
             let (numbers, mut taken) = (numbers.clone(), Vec::with_capacity(EACH));
@@ -34,10 +34,10 @@ fn no_position_comes_twice_and_what_was_not_taken_is_reported() {
         });
         runtime.block_on(numbers.close()).unwrap();
         let taken: BTreeSet<u64> = each.iter().flatten().copied().collect();
-        assert_eq!(taken.len(), THREADS * EACH, "each is taken once");
-        let (unused, open) = source.books(|books| (books.unused.clone(), books.open.len()));
+        assert_eq!(taken.len(), THREADS * EACH, "each position is taken once");
+        let (unused, open) = source.state(|state| (state.unused.clone(), state.open.len()));
         let unused: BTreeSet<u64> = unused.into_iter().collect();
-        assert!(unused.is_disjoint(&taken), "nothing that was taken is reported");
+        assert!(unused.is_disjoint(&taken), "no taken position is reported");
         let last = unused.iter().chain(&taken).max().copied().unwrap();
         assert!(open == 0 && (1..=last).all(|at| unused.contains(&at) || taken.contains(&at)));
     }

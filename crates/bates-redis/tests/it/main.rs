@@ -1,4 +1,4 @@
-//! Pools on a real Redis: what is pushed once, what is refused, and what Redis may do meanwhile.
+//! Pools on a real Redis: pushes take effect once, and stale fillers are refused whatever Redis forgets.
 #![allow(clippy::unwrap_used)]
 
 mod lists;

@@ -1,4 +1,4 @@
-//! Who is let in: the secret over a real connection, and how little a stranger may do.
+//! Authentication over a real connection, and the little that an unauthenticated client may do.
 
 use std::io::{Read as _, Write as _};
 
@@ -13,38 +13,38 @@ fn guarded() -> Port {
 }
 
 #[test]
-fn a_stranger_gets_nothing_but_the_way_in_and_out() {
+fn an_unauthenticated_client_may_only_authenticate_reset_or_quit() {
     let port = guarded();
-    let table = port_table();
-    for name in table.iter().map(String::as_str).chain(["nonsense", "set", "flushall", ""]) {
+    let names = command_names();
+    for name in names.iter().map(String::as_str).chain(["nonsense", "set", "flushall", ""]) {
         let command = format!("*3\r\n${}\r\n{name}\r\n$9\r\ncounter:a\r\n$1\r\n1\r\n", name.len());
-        let said = port.talk(command.as_bytes());
-        let is_way = ["auth", "hello", "quit", "reset"].contains(&name);
-        assert_eq!(said == NOAUTH, !is_way, "{name}: {said}");
+        let answer = port.talk(command.as_bytes());
+        let is_allowed = ["auth", "hello", "quit", "reset"].contains(&name);
+        assert_eq!(answer == NOAUTH, !is_allowed, "{name}: {answer}");
     }
     let hello = port.talk(b"HELLO 3\r\nHELLO\r\n");
     assert_eq!(hello.matches("-NOAUTH HELLO must be called").count(), 2, "{hello}");
     assert_eq!(port.talk(b"QUIT\r\nPING\r\n"), "+OK\r\n");
-    let known = port.talk(b"AUTH \"open sesame\"\r\nINCR counter:a\r\nEXISTS counter:1\r\n");
-    assert_eq!(known, "+OK\r\n:1\r\n:0\r\n", "strangers have taken nothing");
+    let authenticated = port.talk(b"AUTH \"open sesame\"\r\nINCR counter:a\r\nEXISTS counter:1\r\n");
+    assert_eq!(authenticated, "+OK\r\n:1\r\n:0\r\n", "unauthenticated clients have taken no number");
 }
 
-/// The names that `COMMAND LIST` tells.
-fn port_table() -> Vec<String> {
+/// The names in the answer to `COMMAND LIST`.
+fn command_names() -> Vec<String> {
     let list = Port::open().talk(b"COMMAND LIST\r\n");
     list.lines().filter(|line| !line.starts_with(['*', '$'])).map(str::to_owned).collect()
 }
 
 #[test]
-fn the_secret_is_shown_in_three_ways_and_reset_forgets_it() {
+fn a_client_can_authenticate_in_three_ways_and_reset_ends_it() {
     let port = guarded();
     for way in ["AUTH \"open sesame\"\r\n", "AUTH default \"open sesame\"\r\n"] {
-        let said = port.talk(format!("{way}PING\r\nRESET\r\nPING\r\n").as_bytes());
-        assert_eq!(said, format!("+OK\r\n+PONG\r\n+RESET\r\n{NOAUTH}"), "{way}");
+        let answer = port.talk(format!("{way}PING\r\nRESET\r\nPING\r\n").as_bytes());
+        assert_eq!(answer, format!("+OK\r\n+PONG\r\n+RESET\r\n{NOAUTH}"), "{way}");
     }
     let hello = "HELLO 3 AUTH default \"open sesame\" SETNAME me\r\nCLIENT GETNAME\r\nGET counter:never\r\n";
-    let said = port.talk(hello.as_bytes());
-    assert!(said.starts_with("%7\r\n") && said.ends_with("$2\r\nme\r\n_\r\n"), "{said}");
+    let answer = port.talk(hello.as_bytes());
+    assert!(answer.starts_with("%7\r\n") && answer.ends_with("$2\r\nme\r\n_\r\n"), "{answer}");
 }
 
 #[test]
@@ -59,15 +59,15 @@ fn a_wrong_secret_or_user_is_refused_and_changes_nothing() {
         "HELLO 3 AUTH default wrong",
         "HELLO 3 AUTH root \"open sesame\"",
     ] {
-        let said = port.talk(format!("{wrong}\r\nPING\r\n").as_bytes());
-        assert_eq!(said, format!("{WRONGPASS}{NOAUTH}"), "{wrong}");
+        let answer = port.talk(format!("{wrong}\r\nPING\r\n").as_bytes());
+        assert_eq!(answer, format!("{WRONGPASS}{NOAUTH}"), "{wrong}");
     }
     for odd in ["HELLO 3 AUTH default", "HELLO 3 AUTH", "HELLO 3 NONSENSE", "AUTH", "AUTH a b c"] {
-        let said = port.talk(format!("{odd}\r\nPING\r\n").as_bytes());
-        assert!(said.starts_with("-ERR ") && said.ends_with(NOAUTH), "{odd}: {said}");
+        let answer = port.talk(format!("{odd}\r\nPING\r\n").as_bytes());
+        assert!(answer.starts_with("-ERR ") && answer.ends_with(NOAUTH), "{odd}: {answer}");
     }
-    let kept = port.talk(b"AUTH \"open sesame\"\r\nAUTH wrong\r\nPING\r\n");
-    assert_eq!(kept, format!("+OK\r\n{WRONGPASS}+PONG\r\n"), "who was let in stays in");
+    let answer = port.talk(b"AUTH \"open sesame\"\r\nAUTH wrong\r\nPING\r\n");
+    assert_eq!(answer, format!("+OK\r\n{WRONGPASS}+PONG\r\n"), "the client stays authenticated");
 }
 
 #[test]
@@ -75,12 +75,12 @@ fn ten_wrong_secrets_close_the_connection() {
     let port = guarded();
     let guesses =
         "AUTH wrong\r\n".repeat(9) + "RESET\r\nHELLO 2 AUTH default wrong\r\nAUTH \"open sesame\"\r\n";
-    let said = port.talk(guesses.as_bytes());
-    assert_eq!(said, WRONGPASS.repeat(9) + "+RESET\r\n" + WRONGPASS, "the right one comes too late");
+    let answer = port.talk(guesses.as_bytes());
+    assert_eq!(answer, WRONGPASS.repeat(9) + "+RESET\r\n" + WRONGPASS, "the right secret comes too late");
 }
 
 #[test]
-fn a_stranger_has_tight_limits_which_the_secret_lifts_and_reset_brings_back() {
+fn the_secret_lifts_the_tight_limits_and_reset_restores_them() {
     let port = guarded();
     let too_many = "*11\r\n";
     let too_long = "*2\r\n$4\r\nAUTH\r\n$16385\r\n";
@@ -89,7 +89,7 @@ fn a_stranger_has_tight_limits_which_the_secret_lifts_and_reset_brings_back() {
     assert!(refused(too_long).starts_with("-ERR Protocol error: unauthenticated bulk length"));
     let long = format!("*2\r\n$4\r\nECHO\r\n$20000\r\n{}\r\n", "x".repeat(20_000));
     let lifted = port.talk(format!("AUTH \"open sesame\"\r\n{long}RESET\r\n{long}").as_bytes());
-    assert_eq!(lifted.matches('x').count(), 20_000, "once, before RESET");
+    assert_eq!(lifted.matches('x').count(), 20_000, "only the argument before RESET is accepted");
     assert!(
         lifted.contains("+RESET\r\n-ERR Protocol error: unauthenticated bulk length"),
         "{}",
@@ -98,43 +98,43 @@ fn a_stranger_has_tight_limits_which_the_secret_lifts_and_reset_brings_back() {
 }
 
 #[test]
-fn a_stranger_who_is_silent_is_cut_off_and_a_client_that_is_known_is_not() {
+fn a_silent_client_is_disconnected_unless_it_is_authenticated() {
     let command_timeout = std::time::Duration::from_millis(50);
     let settings = bates_server::resp::Settings { command_timeout, ..settings(Some(SECRET)) };
     let port = Port::open_with(settings, std::sync::Arc::default());
-    let mut known = port.connect();
-    known.write_all(b"AUTH \"open sesame\"\r\n").unwrap();
-    known.read_exact(&mut [0; 5]).unwrap();
-    // Each waits for the end of its connection, which only the server makes.
-    for first_words in [&b""[..], b"PING\r\n"] {
-        let mut stranger = port.connect();
-        stranger.write_all(first_words).unwrap();
-        let mut said = String::new();
-        stranger.read_to_string(&mut said).unwrap();
-        assert_eq!(said, if first_words.is_empty() { "" } else { NOAUTH });
+    let mut authenticated = port.connect();
+    authenticated.write_all(b"AUTH \"open sesame\"\r\n").unwrap();
+    authenticated.read_exact(&mut [0; 5]).unwrap();
+    // Each reads until the server closes the connection.
+    for request in [&b""[..], b"PING\r\n"] {
+        let mut unauthenticated = port.connect();
+        unauthenticated.write_all(request).unwrap();
+        let mut answer = String::new();
+        unauthenticated.read_to_string(&mut answer).unwrap();
+        assert_eq!(answer, if request.is_empty() { "" } else { NOAUTH });
     }
-    known.write_all(b"PING\r\n").unwrap();
-    known.read_exact(&mut [0; 7]).unwrap();
+    authenticated.write_all(b"PING\r\n").unwrap();
+    authenticated.read_exact(&mut [0; 7]).unwrap();
 }
 
 #[test]
-fn a_server_without_a_secret_says_so_to_whoever_shows_one() {
+fn auth_is_refused_by_a_server_without_a_secret() {
     let port = Port::open();
     for way in ["AUTH x", "AUTH default x", "HELLO 3 AUTH default x"] {
-        let said = port.talk(format!("{way}\r\nPING\r\n").as_bytes());
-        assert!(said.starts_with("-ERR AUTH called without any password configured"), "{said}");
-        assert!(said.ends_with("\r\n+PONG\r\n"), "{said}");
+        let answer = port.talk(format!("{way}\r\nPING\r\n").as_bytes());
+        assert!(answer.starts_with("-ERR AUTH called without any password configured"), "{answer}");
+        assert!(answer.ends_with("\r\n+PONG\r\n"), "{answer}");
     }
 }
 
 #[test]
-fn the_secret_is_in_no_answer() {
+fn no_answer_contains_the_secret() {
     let port = guarded();
     let mut stream = port.connect();
     stream
         .write_all(b"HELLO 3 AUTH default \"open sesame\"\r\nCLIENT LIST\r\nINFO\r\nCONFIG GET *\r\nQUIT\r\n")
         .unwrap();
-    let mut said = String::new();
-    stream.read_to_string(&mut said).unwrap();
-    assert!(said.contains("bates_version") && !said.contains("sesame"), "{said}");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.contains("bates_version") && !answer.contains("sesame"), "{answer}");
 }

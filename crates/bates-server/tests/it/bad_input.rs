@@ -1,17 +1,17 @@
-//! Bad input gets a clear error, the connection is closed, and what was read before it stands.
+//! Bad input gets a clear error and closes the connection; commands before it take effect.
 
 use bates_server::resp::{Limits, ProtocolError};
 
 use super::claims::{Outcome, encode, read_chunks};
 
-/// Why the bytes close the connection, seen after a good command, whole and byte by byte.
+/// The error that the bytes cause after a good command, read whole and byte by byte.
 fn refusal_under(limits: Limits, bytes: &[u8]) -> ProtocolError {
     let sent = [b"*1\r\n$4\r\nPING\r\n", bytes].concat();
     let whole = read_chunks(limits, [&sent[..]]);
     let Outcome { commands, end: Err(error) } = &whole else {
         panic!("{:?} is not refused: {whole:?}", bytes.escape_ascii().to_string())
     };
-    assert_eq!(*commands, [[b"PING"]], "what came before stands, and nothing else is read");
+    assert_eq!(*commands, [[b"PING"]], "only the command before the bad bytes is read");
     assert_eq!(read_chunks(limits, sent.chunks(1)), whole, "byte by byte");
     *error
 }
@@ -20,15 +20,15 @@ fn refusal(bytes: &[u8]) -> ProtocolError {
     refusal_under(Limits::AUTHENTICATED, bytes)
 }
 
-/// What the bytes are read as, when they are not refused.
-fn accepted(bytes: &[u8]) -> Outcome {
+/// The outcome of bytes, read whole and byte by byte.
+fn outcome(bytes: &[u8]) -> Outcome {
     let whole = read_chunks(Limits::AUTHENTICATED, [bytes]);
     assert_eq!(read_chunks(Limits::AUTHENTICATED, bytes.chunks(1)), whole, "byte by byte");
     whole
 }
 
 #[test]
-fn http_closes_at_once_before_its_line_is_over() {
+fn http_closes_the_connection_before_its_line_is_complete() {
     for bytes in
         ["POST / HTTP/1.1\r\nHost: x\r\n\r\nINCR a\r\n", "POST ", "post /x", "Host:", "HOST: evil\r\n"]
     {
@@ -40,11 +40,11 @@ fn http_closes_at_once_before_its_line_is_over() {
 
 #[test]
 fn http_in_an_array_is_an_argument_like_any_other() {
-    assert_eq!(accepted(b"*1\r\n$4\r\nPOST\r\n").commands, [[b"POST"]]);
+    assert_eq!(outcome(b"*1\r\n$4\r\nPOST\r\n").commands, [[b"POST"]]);
 }
 
 #[test]
-fn a_bulk_length_that_is_no_number_from_zero_is_refused() {
+fn an_invalid_bulk_length_is_refused() {
     for length in ["-1", "-2147483648", "abc", "+5", "", " 5", "5 ", "05", "0x5", "5.0", "-0", "1e3", "５"] {
         let bytes = format!("*1\r\n${length}\r\nhello\r\n");
         assert_eq!(refusal(bytes.as_bytes()), ProtocolError::InvalidBulkLength, "{length:?}");
@@ -62,16 +62,16 @@ fn an_argument_of_512_kib_is_read_and_one_byte_more_is_refused() {
 }
 
 #[test]
-fn two_gibi_arguments_are_refused_by_their_header() {
+fn too_many_arguments_are_refused_by_their_header() {
     let too_many = ProtocolError::TooManyArguments { limit: 65_536, is_authenticated: true };
     for count in ["2147483647", "65537", "999999999999999999"] {
         assert_eq!(refusal(format!("*{count}\r\n").as_bytes()), too_many, "{count}");
     }
-    assert_eq!(accepted(b"*65536\r\n").end, Ok(8));
+    assert_eq!(outcome(b"*65536\r\n").end, Ok(8));
 }
 
 #[test]
-fn an_array_length_that_is_no_number_is_refused() {
+fn an_invalid_array_length_is_refused() {
     for length in ["abc", "+1", "", " 1", "01", "1 ", "-", "-0", "?", "1\n", "1\rx", "9999999999999999999"] {
         let bytes = format!("*{length}\r\n$4\r\nPING\r\n");
         assert_eq!(refusal(bytes.as_bytes()), ProtocolError::InvalidMultibulkLength, "{length:?}");
@@ -89,7 +89,7 @@ fn anything_but_a_bulk_string_in_an_array_is_refused() {
 }
 
 #[test]
-fn an_argument_of_another_length_than_announced_is_refused() {
+fn an_argument_with_a_wrong_length_is_refused() {
     for bytes in
         ["*1\r\n$3\r\nPING\r\n", "*1\r\n$5\r\nPING\r\nx", "*1\r\n$4\r\nPINGxx", "*1\r\n$4\r\nPING\n\n"]
     {
@@ -98,7 +98,7 @@ fn an_argument_of_another_length_than_announced_is_refused() {
 }
 
 #[test]
-fn a_command_is_bounded_as_a_whole() {
+fn a_command_is_limited_as_a_whole() {
     let limit = Limits::AUTHENTICATED.command_bytes_max;
     let half = vec![b'x'; 512 * 1024];
     let two = encode(&[vec![half.clone(), half.clone()]]);
@@ -111,7 +111,7 @@ fn a_command_is_bounded_as_a_whole() {
 #[test]
 fn a_line_of_64_kib_is_read_and_one_byte_more_is_refused() {
     let line = |bytes: usize, end: &str| format!("ECHO {}{end}", "x".repeat(bytes - 5)).into_bytes();
-    assert_eq!(accepted(&line(65_536, "\n")).commands[0][1].len(), 65_531);
+    assert_eq!(outcome(&line(65_536, "\n")).commands[0][1].len(), 65_531);
     let too_long = ProtocolError::InlineTooLong { limit: 65_536 };
     assert_eq!(refusal(&line(65_537, "")), too_long);
     assert_eq!(refusal(&line(65_537, "\n")), too_long);
@@ -119,7 +119,7 @@ fn a_line_of_64_kib_is_read_and_one_byte_more_is_refused() {
 }
 
 #[test]
-fn quotes_that_do_not_close_are_refused() {
+fn unbalanced_quotes_are_refused() {
     for line in ["INCR \"a\r\n", "INCR 'a\r\n", "INCR \"a\"b\r\n", "\"\r\n"] {
         assert_eq!(refusal(line.as_bytes()), ProtocolError::UnbalancedQuotes, "{line:?}");
     }
@@ -131,13 +131,13 @@ fn a_tls_handshake_is_refused_without_waiting_for_a_line_end() {
 }
 
 #[test]
-fn empty_lines_and_arrays_are_passed_over() {
-    let outcome = accepted(b"\r\n\n  \r\n*0\r\n*-1\r\n*-7\r\nPING\r\n\r\n");
+fn empty_lines_and_arrays_are_skipped() {
+    let outcome = outcome(b"\r\n\n  \r\n*0\r\n*-1\r\n*-7\r\nPING\r\n\r\n");
     assert_eq!(outcome, Outcome { commands: vec![vec![b"PING".to_vec()]], end: Ok(0) });
 }
 
 #[test]
-fn a_client_that_is_unknown_has_tight_limits() {
+fn an_unauthenticated_client_has_tight_limits() {
     let limits = Limits::UNAUTHENTICATED;
     let ten = encode(&[vec![b"x".to_vec(); 10]]);
     assert_eq!(read_chunks(limits, [&ten[..]]).end, Ok(0));

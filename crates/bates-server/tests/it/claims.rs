@@ -1,12 +1,12 @@
-//! What must hold for any bytes that a client sends, however odd and however split. Property tests and fuzz
-//! targets share these.
+//! Checks that must hold for any bytes from a client, however they are split. Property tests and fuzz targets
+//! share them.
 
 use bates_server::resp::{Limits, Progress, ProtocolError, Reader};
 
 /// The arguments of a command.
 pub(crate) type Args = Vec<Vec<u8>>;
 
-/// What a connection was sent: the commands, and then what is left over, or why it is closed.
+/// The commands read from a connection, then the number of bytes left over or the error that closes it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) commands: Vec<Args>,
@@ -22,7 +22,7 @@ pub(crate) const SMALL: Limits = Limits {
     is_authenticated: true,
 };
 
-/// Reads as a connection does: appends what arrives, takes what is whole, keeps the rest.
+/// Reads as a connection does: appends each chunk, takes complete commands, keeps the rest.
 pub(crate) fn read_chunks<'b>(limits: Limits, chunks: impl IntoIterator<Item = &'b [u8]>) -> Outcome {
     let (mut reader, mut buffer, mut commands) = (Reader::new(limits), Vec::new(), Vec::new());
     for chunk in chunks {
@@ -31,10 +31,10 @@ pub(crate) fn read_chunks<'b>(limits: Limits, chunks: impl IntoIterator<Item = &
             let consumed = match reader.read(&buffer) {
                 Err(error) => return Outcome { commands, end: Err(error) },
                 Ok(Progress::Incomplete { missing }) => {
-                    assert!(missing > 0, "nothing is missing, and still it waits");
+                    assert!(missing > 0, "the reader waits although no byte is missing");
                     assert!(
                         buffer.len() + missing <= bytes_max(&limits),
-                        "it waits for more than is allowed"
+                        "the reader waits for more than the limit"
                     );
                     break;
                 }
@@ -51,16 +51,20 @@ pub(crate) fn read_chunks<'b>(limits: Limits, chunks: impl IntoIterator<Item = &
                     command.consumed()
                 }
             };
-            assert!(consumed > 0 && consumed <= buffer.len(), "it took {consumed} of {}", buffer.len());
+            assert!(
+                consumed > 0 && consumed <= buffer.len(),
+                "the reader consumed {consumed} of {}",
+                buffer.len()
+            );
             buffer.drain(..consumed);
         }
     }
     Outcome { commands, end: Ok(buffer.len()) }
 }
 
-/// The most that a reader may ask a connection to hold.
+/// The most bytes that a reader may ask a connection to buffer.
 fn bytes_max(limits: &Limits) -> usize {
-    // A length that is still coming may be as long as the longest.
+    // The longest length line may still be incomplete.
     let length = 1 + 20;
     limits.command_bytes_max.max(limits.inline_bytes_max) + length
 }
@@ -79,8 +83,8 @@ pub(crate) fn encode(commands: &[Args]) -> Vec<u8> {
     bytes
 }
 
-/// However the bytes are split, the same comes of them; and what was read can be said again.
-pub(crate) fn bytes_hold(bytes: &[u8], split: u8) {
+/// Bytes read the same however they are split, and the commands read from them can be encoded and read again.
+pub(crate) fn check_bytes(bytes: &[u8], split: u8) {
     for limits in [SMALL, Limits::UNAUTHENTICATED, Limits::AUTHENTICATED] {
         let whole = read_chunks(limits, [bytes]);
         let size = usize::from(split).max(1);
@@ -89,7 +93,7 @@ pub(crate) fn bytes_hold(bytes: &[u8], split: u8) {
         assert_eq!(read_chunks(limits, [front, back]), whole, "split at {split}");
         if limits != SMALL {
             let again = read_chunks(Limits::AUTHENTICATED, [&encode(&whole.commands)[..]]);
-            assert_eq!(again, Outcome { commands: whole.commands, end: Ok(0) }, "said again");
+            assert_eq!(again, Outcome { commands: whole.commands, end: Ok(0) }, "encoded again");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What clients say around the commands that give numbers, over a real connection, beside a real Redis where
-//! both should say the same.
+//! Commands that clients send besides those that issue numbers, over a real connection, and compared with a
+//! real Redis.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -8,8 +8,8 @@ use bates_testkit::PrivateRedis;
 
 use super::port::Port;
 
-/// The answer to one line, of which the test knows the length in lines.
-fn ask(stream: &mut BufReader<TcpStream>, line: &str, lines: usize) -> String {
+/// Sends one line, and reads an answer of that many lines.
+fn send(stream: &mut BufReader<TcpStream>, line: &str, lines: usize) -> String {
     stream.get_mut().write_all(format!("{line}\r\n").as_bytes()).unwrap();
     let mut answer = String::new();
     for _ in 0..lines {
@@ -19,38 +19,38 @@ fn ask(stream: &mut BufReader<TcpStream>, line: &str, lines: usize) -> String {
 }
 
 #[test]
-fn the_time_of_day_comes_in_seconds_and_microseconds() {
+fn time_answers_in_seconds_and_microseconds() {
     assert_eq!(Port::open().talk(b"TIME\r\n"), "*2\r\n$10\r\n1800000000\r\n$6\r\n999999\r\n");
 }
 
 #[test]
-fn clients_have_ids_names_and_libraries_that_others_see_until_they_leave() {
+fn client_list_shows_ids_names_and_libraries_until_a_client_leaves() {
     let port = Port::open();
     let mut first = BufReader::new(port.connect());
     let mut second = BufReader::new(port.connect());
-    let id = |stream: &mut _| ask(stream, "CLIENT ID", 1)[1..].trim_end().parse::<u64>().unwrap();
+    let id = |stream: &mut _| send(stream, "CLIENT ID", 1)[1..].trim_end().parse::<u64>().unwrap();
     let (first_id, second_id) = (id(&mut first), id(&mut second));
     assert_ne!(first_id, second_id);
-    assert_eq!(ask(&mut first, "CLIENT GETNAME", 1), "$-1\r\n");
+    assert_eq!(send(&mut first, "CLIENT GETNAME", 1), "$-1\r\n");
     for line in ["CLIENT SETNAME worker-1", "CLIENT SETINFO LIB-NAME mine", "client setinfo lib-ver 1.2"] {
-        assert_eq!(ask(&mut first, line, 1), "+OK\r\n");
+        assert_eq!(send(&mut first, line, 1), "+OK\r\n");
     }
-    assert_eq!(ask(&mut first, "CLIENT GETNAME", 2), "$8\r\nworker-1\r\n");
-    let seen = ask(&mut second, &format!("CLIENT LIST ID {first_id}"), 3);
+    assert_eq!(send(&mut first, "CLIENT GETNAME", 2), "$8\r\nworker-1\r\n");
+    let seen = send(&mut second, &format!("CLIENT LIST ID {first_id}"), 3);
     let shown = format!("id={first_id} addr={} ", first.get_ref().local_addr().unwrap());
     assert!(seen.contains(&shown), "{seen}");
     assert!(seen.contains(" name=worker-1 ") && seen.contains(" lib-name=mine lib-ver=1.2\n"), "{seen}");
-    let own = ask(&mut first, "CLIENT INFO", 3);
+    let own = send(&mut first, "CLIENT INFO", 3);
     assert!(own.contains(&format!("id={first_id} ")) && !own.contains(&format!("id={second_id} ")), "{own}");
-    assert_eq!(ask(&mut first, "QUIT", 1), "+OK\r\n");
+    assert_eq!(send(&mut first, "QUIT", 1), "+OK\r\n");
     first.read_to_end(&mut Vec::new()).unwrap();
-    // Its seat is given up after its socket is closed: asked until then.
-    while ask(&mut second, &format!("CLIENT LIST ID {first_id}"), 2) != "$0\r\n\r\n" {}
-    assert_eq!(ask(&mut second, "CLIENT LIST TYPE normal", 3).matches("id=").count(), 1);
+    // The server removes the client some time after its socket is closed.
+    while send(&mut second, &format!("CLIENT LIST ID {first_id}"), 2) != "$0\r\n\r\n" {}
+    assert_eq!(send(&mut second, "CLIENT LIST TYPE normal", 3).matches("id=").count(), 1);
 }
 
 #[test]
-fn what_client_cannot_do_is_refused_and_leaves_the_connection_open() {
+fn unsupported_or_invalid_commands_are_refused_and_the_connection_stays_open() {
     let port = Port::open();
     for (line, reason) in [
         ("CLIENT REPLY OFF", "CLIENT REPLY is not supported: every command is answered"),
@@ -70,9 +70,9 @@ fn what_client_cannot_do_is_refused_and_leaves_the_connection_open() {
         ("SELECT 1", "DB index is out of range"),
         ("TIME now", "wrong number of arguments for 'time'"),
     ] {
-        let said = port.talk(format!("{line}\r\nPING\r\n").as_bytes());
-        let (refusal, rest) = said.split_once("\r\n").unwrap();
-        assert!(refusal.starts_with("-ERR ") && refusal.contains(reason), "{line}: {said}");
+        let answer = port.talk(format!("{line}\r\nPING\r\n").as_bytes());
+        let (refusal, rest) = answer.split_once("\r\n").unwrap();
+        assert!(refusal.starts_with("-ERR ") && refusal.contains(reason), "{line}: {answer}");
         assert_eq!(rest, "+PONG\r\n", "{line}");
     }
     let long = format!("CLIENT SETNAME {}\r\n", "x".repeat(65));
@@ -81,7 +81,7 @@ fn what_client_cannot_do_is_refused_and_leaves_the_connection_open() {
 }
 
 #[test]
-fn every_command_of_the_table_is_told_with_its_arity_and_keys_as_redis_tells_it() {
+fn command_info_has_the_arity_and_keys_that_redis_has() {
     let (port, redis) = (Port::open(), PrivateRedis::start().unwrap());
     let names: Vec<String> = port
         .talk(b"COMMAND LIST\r\n")
@@ -93,9 +93,10 @@ fn every_command_of_the_table_is_told_with_its_arity_and_keys_as_redis_tells_it(
     assert!(names.len() >= 20, "{names:?}");
     for name in names.iter().filter(|name| !name.starts_with("bates.")) {
         let line = format!("COMMAND INFO {name}\r\n");
-        let (ours, theirs) = (told(&port.talk(line.as_bytes())), told(&asked(&redis, &line)));
+        let (ours, theirs) =
+            (command_info(&port.talk(line.as_bytes())), command_info(&ask_redis(&redis, &line)));
         assert_eq!(ours[0], theirs[0], "{name}");
-        // Redis takes several keys for EXISTS; we look at one.
+        // Redis accepts several keys for EXISTS, Bates only one.
         if name != "exists" {
             assert_eq!(ours, theirs, "{name}");
         }
@@ -106,13 +107,13 @@ fn every_command_of_the_table_is_told_with_its_arity_and_keys_as_redis_tells_it(
 }
 
 /// Name, arity, first key, last key, step.
-fn told(info: &str) -> Vec<String> {
+fn command_info(info: &str) -> Vec<String> {
     let lines: Vec<&str> = info.split("\r\n").collect();
     let plain = lines.iter().skip(3).filter(|line| !line.starts_with(['*', '+', '$', '~']));
     plain.take(5).map(ToString::to_string).collect()
 }
 
-fn asked(redis: &PrivateRedis, line: &str) -> String {
+fn ask_redis(redis: &PrivateRedis, line: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", redis.port())).unwrap();
     stream.write_all(format!("{line}QUIT\r\n").as_bytes()).unwrap();
     let mut answer = String::new();
@@ -121,7 +122,7 @@ fn asked(redis: &PrivateRedis, line: &str) -> String {
 }
 
 #[test]
-fn the_arguments_of_every_command_are_counted_by_the_table() {
+fn a_wrong_number_of_arguments_is_refused_with_the_command_name() {
     let port = Port::open();
     for (line, name) in [
         ("INCR", "incr"),
@@ -134,21 +135,21 @@ fn the_arguments_of_every_command_are_counted_by_the_table() {
         ("PING a b", "ping"),
         ("RESET now", "reset"),
     ] {
-        let said = port.talk(format!("{line}\r\n").as_bytes());
-        assert_eq!(said, format!("-ERR wrong number of arguments for '{name}' command\r\n"), "{line}");
+        let answer = port.talk(format!("{line}\r\n").as_bytes());
+        assert_eq!(answer, format!("-ERR wrong number of arguments for '{name}' command\r\n"), "{line}");
     }
 }
 
 #[test]
 fn commands_are_documented_by_name() {
     let port = Port::open();
-    let said = port.talk(b"HELLO 3\r\nCOMMAND DOCS incr nonsense INCRBY\r\nCOMMAND DOCS\r\n");
-    assert!(said.contains("\r\n%2\r\n$4\r\nincr\r\n%2\r\n$7\r\nsummary\r\n"), "{said}");
-    assert!(said.contains("\r\n%23\r\n"), "{said}");
+    let answer = port.talk(b"HELLO 3\r\nCOMMAND DOCS incr nonsense INCRBY\r\nCOMMAND DOCS\r\n");
+    assert!(answer.contains("\r\n%2\r\n$4\r\nincr\r\n%2\r\n$7\r\nsummary\r\n"), "{answer}");
+    assert!(answer.contains("\r\n%23\r\n"), "{answer}");
 }
 
 #[test]
-fn info_has_the_sections_that_are_asked_for() {
+fn info_has_the_requested_sections() {
     let port = Port::open();
     let all = port.talk(b"INFO\r\n");
     for line in [
@@ -170,7 +171,7 @@ fn info_has_the_sections_that_are_asked_for() {
 }
 
 #[test]
-fn redis_benchmark_and_monitoring_are_told_what_they_ask_of_the_configuration() {
+fn config_get_answers_the_settings_that_redis_benchmark_and_monitors_read() {
     let port = Port::open();
     assert_eq!(port.talk(b"CONFIG GET save\r\n"), "*2\r\n$4\r\nsave\r\n$0\r\n\r\n");
     assert_eq!(port.talk(b"config get APPENDONLY nonsense\r\n"), "*2\r\n$10\r\nappendonly\r\n$3\r\nyes\r\n");

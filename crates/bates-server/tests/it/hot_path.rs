@@ -1,4 +1,4 @@
-//! Reading and answering allocate nothing, and memory does not follow what is only announced.
+//! Reading and answering allocate nothing, and an announced length reserves no memory.
 
 use bates_server::resp::{Limits, Progress, Protocol, Reader, Reply};
 
@@ -9,7 +9,7 @@ fn allocated(run: impl FnMut()) -> (u64, u64) {
     (measured.count_total, measured.bytes_total)
 }
 
-/// Reads all that is there and returns how many commands it was.
+/// Reads all commands and returns their number.
 fn drain(reader: &mut Reader, mut bytes: &[u8]) -> usize {
     let mut count = 0;
     loop {
@@ -41,7 +41,7 @@ fn a_pipeline_is_read_and_answered_without_allocating() {
         }
     });
     assert_eq!(count, 0);
-    // The counter does count.
+    // The counter works.
     assert!(allocated(|| drop(std::hint::black_box(vec![0_u8; 100]))).0 > 0);
 }
 
@@ -52,21 +52,21 @@ fn announced_lengths_reserve_nothing() {
             let mut reader = Reader::new(Limits::AUTHENTICATED);
             let _ = reader.read(announced.as_bytes());
         });
-        assert!(bytes < 1024, "{announced:?} made us allocate {bytes} bytes");
+        assert!(bytes < 1024, "{announced:?} allocates {bytes} bytes");
     }
 }
 
 #[test]
-fn room_for_a_great_command_is_given_back() {
-    let great = encode(&[vec![b"x".to_vec(); 60_000]]);
+fn memory_for_a_large_command_is_freed() {
+    let large = encode(&[vec![b"x".to_vec(); 60_000]]);
     let small = encode(&[vec![b"x".to_vec()]]);
     let measured = allocation_counter::measure(|| {
         let mut reader = Reader::new(Limits::AUTHENTICATED);
-        assert_eq!(drain(&mut reader, &great), 1);
+        assert_eq!(drain(&mut reader, &large), 1);
         assert_eq!(drain(&mut reader, &small), 1);
-        // Kept to the end of the measurement, so that only what the reader gave back itself is counted.
+        // Not dropped, so that the measurement counts only memory that the reader freed by itself.
         std::mem::forget(reader);
     });
-    assert!(measured.bytes_max > 60_000 * 16, "the great command was read");
-    assert!(measured.bytes_current <= 1024 * 16, "{} bytes are kept", measured.bytes_current);
+    assert!(measured.bytes_max > 60_000 * 16, "the large command was read");
+    assert!(measured.bytes_current <= 1024 * 16, "{} bytes are still allocated", measured.bytes_current);
 }

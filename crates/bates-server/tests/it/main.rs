@@ -1,4 +1,4 @@
-//! What the Redis protocol promises, seen from outside.
+//! Tests of the Redis protocol, as a client sees it.
 #![allow(clippy::unwrap_used)]
 
 mod admission;
@@ -7,7 +7,7 @@ mod claims;
 mod conversation;
 mod hot_path;
 mod oracle;
-mod patience;
 mod port;
 mod properties;
 mod redis;
+mod slow_clients;

@@ -1,5 +1,4 @@
-//! The wire layer beside an independent implementation: what `resp-rs` writes we read, and what we write it
-//! reads.
+//! The wire layer compared with an independent implementation: each side reads what the other writes.
 
 use bates_server::resp::{Limits, Protocol, Reply};
 use bytes::Bytes;
@@ -14,25 +13,25 @@ fn as_array(args: &Args) -> resp2::Frame {
     resp2::Frame::Array(Some(args.iter().map(bulk).collect()))
 }
 
-fn written(protocol: Protocol, answer: impl FnOnce(&mut Reply<'_>)) -> Bytes {
+fn encode(protocol: Protocol, answer: impl FnOnce(&mut Reply<'_>)) -> Bytes {
     let mut out = Vec::new();
     answer(&mut Reply::new(&mut out, protocol));
     Bytes::from(out)
 }
 
 fn read_resp2(answer: impl FnOnce(&mut Reply<'_>)) -> resp2::Frame {
-    let (frame, rest) = resp2::parse_frame(written(Protocol::Resp2, answer)).unwrap();
+    let (frame, rest) = resp2::parse_frame(encode(Protocol::Resp2, answer)).unwrap();
     assert!(rest.is_empty(), "more than one answer: {rest:?}");
     frame
 }
 
 fn read_resp3(answer: impl FnOnce(&mut Reply<'_>)) -> resp3::Frame {
-    let (frame, rest) = resp3::parse_frame(written(Protocol::Resp3, answer)).unwrap();
+    let (frame, rest) = resp3::parse_frame(encode(Protocol::Resp3, answer)).unwrap();
     assert!(rest.is_empty(), "more than one answer: {rest:?}");
     frame
 }
 
-/// What `HELLO` answers, which has most kinds of answers in it.
+/// The answer to `HELLO`, which contains most kinds of values.
 fn hello(reply: &mut Reply<'_>) {
     reply.map(3);
     reply.bulk(b"proto");
@@ -47,7 +46,7 @@ fn hello(reply: &mut Reply<'_>) {
 
 proptest! {
     #[test]
-    fn what_the_oracle_writes_is_read(commands in vec(vec(vec(any::<u8>(), 0..40), 1..6), 1..6)) {
+    fn commands_of_the_oracle_are_read(commands in vec(vec(vec(any::<u8>(), 0..40), 1..6), 1..6)) {
         let frames = commands.iter().map(|args| resp2::frame_to_bytes(&as_array(args)));
         let bytes = frames.collect::<Vec<_>>().concat();
         let expected = Outcome { commands, end: Ok(0) };
@@ -66,7 +65,7 @@ proptest! {
     }
 
     #[test]
-    fn lines_of_any_text_are_one_answer_to_the_oracle(text: String) {
+    fn an_error_or_simple_string_of_any_text_is_one_answer_to_the_oracle(text: String) {
         let line = text.replace(['\r', '\n'], " ");
         let error = Bytes::from(format!("ERR {line}"));
         prop_assert_eq!(read_resp2(|reply| reply.error("ERR", &text)), resp2::Frame::Error(error));
@@ -88,9 +87,9 @@ fn the_answer_to_hello_is_a_map_in_resp3_and_a_flat_array_in_resp2() {
 }
 
 #[test]
-// The method itself would fix the lifetime of the buffer, and not compile.
+// A path to the method would not compile: it fixes the lifetime of the buffer.
 #[allow(clippy::redundant_closure_for_method_calls)]
-fn nothing_is_read_by_the_oracle() {
+fn null_is_read_by_the_oracle() {
     assert_eq!(read_resp2(|reply| reply.null()), resp2::Frame::BulkString(None));
     assert_eq!(read_resp2(|reply| reply.null_array()), resp2::Frame::Array(None));
     assert_eq!(read_resp3(|reply| reply.null()), resp3::Frame::Null);

@@ -1,5 +1,5 @@
-//! A port of the Redis protocol on a store in memory, within this process: what a test wants of its settings, a
-//! server process could not be told.
+//! A port of the Redis protocol on a store in memory, within this process, because some settings that tests
+//! need are not in the configuration of a server.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -12,10 +12,10 @@ use bates_server::{Access, resp};
 use bates_testkit::{FakeClock, MemoryStore};
 use tokio::sync::oneshot;
 
-/// A microsecond before a second was over, so that no digit is lost unseen.
+/// A microsecond before a full second, so that a lost digit shows.
 const NOW: &str = "2027-01-15T08:00:00.999999Z";
 
-/// Stops when dropped.
+/// A running port, which stops when dropped.
 pub(crate) struct Port {
     pub(crate) address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
@@ -27,22 +27,22 @@ pub(crate) fn settings(secret: Option<&str>) -> resp::Settings {
 }
 
 impl Port {
-    /// Without a secret.
+    /// Opens a port without a secret.
     pub(crate) fn open() -> Self {
         Self::open_with(settings(None), Arc::default())
     }
 
     pub(crate) fn open_with(settings: resp::Settings, store: Arc<MemoryStore>) -> Self {
         let (stop, stopped) = oneshot::channel();
-        let (tell, address) = std::sync::mpsc::channel();
+        let (send_address, address) = std::sync::mpsc::channel();
         let thread = thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async move {
                 let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
                 let machine =
                     Arc::new(Machine::open(store, series(), Arc::new(FakeClock::at(NOW))).await.unwrap());
-                tell.send(listener.local_addr().unwrap()).unwrap();
-                // Dropping the other end stops it as well.
+                send_address.send(listener.local_addr().unwrap()).unwrap();
+                // A dropped sender also means stop.
                 let stop = async { drop(stopped.await) };
                 resp::serve(listener, machine, settings, stop).await;
             });
@@ -54,10 +54,10 @@ impl Port {
         TcpStream::connect(self.address).unwrap()
     }
 
-    /// Sends bytes, closes its own side, and answers with all that the server says until it closes.
+    /// Sends bytes, closes the sending side, and returns all that the server answers.
     pub(crate) fn talk(&self, bytes: &[u8]) -> String {
         let mut stream = self.connect();
-        // A server that closes early may not take everything.
+        // The server may close before it has read everything.
         let _ = stream.write_all(bytes);
         let _ = stream.shutdown(Shutdown::Write);
         let mut answer = Vec::new();
@@ -70,7 +70,7 @@ impl Drop for Port {
     fn drop(&mut self) {
         drop(self.stop.take());
         let ended = self.thread.take().map(JoinHandle::join);
-        // A test that fails already is not failed twice.
+        // A second panic would abort the test process.
         assert!(thread::panicking() || matches!(ended, Some(Ok(()))));
     }
 }
@@ -81,7 +81,7 @@ pub(crate) fn counter(name: &str) -> ScopeId {
 }
 
 /// A store in which `counter:a` has `left` numbers left.
-pub(crate) fn nearly_at_its_end(left: u64) -> Arc<MemoryStore> {
+pub(crate) fn nearly_exhausted(left: u64) -> Arc<MemoryStore> {
     let store: Arc<MemoryStore> = Arc::default();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {

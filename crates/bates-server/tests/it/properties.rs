@@ -1,10 +1,10 @@
-//! What holds for any pipeline and any bytes.
+//! Property tests of the reader: any pipeline and any bytes, split in any way.
 
 use bates_server::resp::Limits;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::claims::{Args, Outcome, bytes_hold, encode, read_chunks};
+use super::claims::{Args, Outcome, check_bytes, encode, read_chunks};
 
 /// Commands of any bytes, most as short as real ones.
 fn commands() -> impl Strategy<Value = Vec<Args>> {
@@ -89,18 +89,18 @@ proptest! {
 
     #[test]
     fn any_bytes_are_commands_or_refused_however_they_are_split(bytes in vec(any::<u8>(), 0..200), split: u8) {
-        bytes_hold(&bytes, split);
+        check_bytes(&bytes, split);
     }
 
     #[test]
     fn bytes_close_to_the_protocol_are_commands_or_refused_however_they_are_split(
         bytes in nearly_protocol(), split in 0_u8..40,
     ) {
-        bytes_hold(&bytes, split);
+        check_bytes(&bytes, split);
     }
 }
 
-/// Were it read from its beginning with every byte, this test would not end.
+/// If the reader began at the start again for every byte, this test would take forever.
 #[test]
 fn the_command_with_the_most_arguments_is_read_even_byte_by_byte() {
     let command = vec![vec![b'x'; 9]; Limits::AUTHENTICATED.arg_count_max];

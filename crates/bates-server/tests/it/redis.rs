@@ -1,4 +1,5 @@
-//! The reader beside a real Redis: both are sent the same bytes, and what Redis answers shows what it read.
+//! The reader compared with a real Redis: both get the same bytes, and the answers of Redis show what it
+//! read.
 //!
 //! A command that Redis does not know is answered with its name and arguments, so commands of that kind make
 //! the two transcripts comparable byte for byte.
@@ -13,10 +14,10 @@ use proptest::test_runner::TestRunner;
 
 use super::claims::{Args, Outcome, read_chunks};
 
-/// Everything that Redis answers to the bytes before it closes the connection, or we do.
-fn asked_of_redis(server: &PrivateRedis, bytes: &[u8]) -> String {
+/// All that Redis answers to the bytes before either side closes the connection.
+fn ask_redis(server: &PrivateRedis, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
-    // Redis may close while we still write or before we read all; what it said until then counts.
+    // Redis may close before we have written or read everything; its answer until then counts.
     let _ = stream.write_all(bytes);
     let _ = stream.shutdown(Shutdown::Write);
     let mut answer = Vec::new();
@@ -24,18 +25,18 @@ fn asked_of_redis(server: &PrivateRedis, bytes: &[u8]) -> String {
     answer.escape_ascii().to_string()
 }
 
-/// What Redis would have answered, had it read what we read.
-fn as_we_read_it(bytes: &[u8]) -> String {
-    as_we_read_it_under(Limits::AUTHENTICATED, bytes)
+/// The answer that Redis would give to the commands that our reader reads.
+fn expected_answer(bytes: &[u8]) -> String {
+    expected_answer_under(Limits::AUTHENTICATED, bytes)
 }
 
-fn as_we_read_it_under(limits: Limits, bytes: &[u8]) -> String {
+fn expected_answer_under(limits: Limits, bytes: &[u8]) -> String {
     let Outcome { commands, end } = read_chunks(limits, [bytes]);
     let mut answer: Vec<u8> = commands.iter().flat_map(unknown_command).collect();
     if let Err(error) = end
         && error.is_answered()
     {
-        // Redis has the sentence without our limit at its end.
+        // Redis has the same sentence, but without the limit at its end.
         let sentence = error.to_string();
         let sentence = sentence.split(": the limit").next().unwrap();
         answer.extend_from_slice(format!("-ERR {sentence}\r\n").as_bytes());
@@ -45,7 +46,7 @@ fn as_we_read_it_under(limits: Limits, bytes: &[u8]) -> String {
 
 fn unknown_command(args: &Args) -> Vec<u8> {
     let mut line = b"-ERR unknown command '".to_vec();
-    // Redis formats it as C does: a zero byte ends it.
+    // Redis prints a C string: a zero byte ends it.
     let shown = |arg: &Vec<u8>| arg.split(|byte| *byte == 0).next().unwrap_or_default().to_vec();
     line.extend(shown(&args[0]));
     line.extend_from_slice(b"', with args beginning with: ");
@@ -58,7 +59,7 @@ fn unknown_command(args: &Args) -> Vec<u8> {
     [&line[..], b"\r\n"].concat()
 }
 
-/// Sent to both, with a good command behind, which shows whether the connection is still open.
+/// Sent to both, followed by a good command, which shows whether the connection is still open.
 const SAME: [&[u8]; 62] = [
     b"*1\r\n$3\r\nFOO\r\n",
     b"*2\r\n$3\r\nFOO\r\n$0\r\n\r\n",
@@ -124,16 +125,16 @@ const SAME: [&[u8]; 62] = [
     b"host: example.org\r\n",
 ];
 
-/// Where we mean to differ: the bytes, what Redis answers, what we would.
+/// Intended differences: the reason, the bytes, the answer of Redis, our answer.
 const DIFFERENT: [(&str, &[u8], &str, &str); 9] = [
     (
-        "Redis passes over two bytes behind an argument without a look; a wrong length then reads as other commands",
+        "Redis skips the two bytes after an argument unchecked; after a wrong length it reads other commands",
         b"*1\r\n$3\r\nFOOxx",
         "-ERR unknown command 'FOO', with args beginning with: \\r\\n",
         "-ERR Protocol error: expected CRLF behind an argument\\r\\n",
     ),
     (
-        "and over the byte behind CR in a length",
+        "Redis skips the byte after CR in a length unchecked",
         b"*1\rx$3\rxFOO\r\n",
         "-ERR unknown command 'FOO', with args beginning with: \\r\\n",
         "-ERR Protocol error: invalid multibulk length\\r\\n",
@@ -145,31 +146,31 @@ const DIFFERENT: [(&str, &[u8], &str, &str); 9] = [
         "-ERR Protocol error: invalid multibulk length\\r\\n",
     ),
     (
-        "Redis takes arguments of 512 MiB",
+        "Redis accepts arguments of 512 MiB",
         b"*1\r\n$524289\r\n",
         "",
         "-ERR Protocol error: invalid bulk length\\r\\n",
     ),
     (
-        "Redis waits for the end of a length before it looks at it",
+        "Redis checks a length only when its line is complete",
         b"*1\r\n$abc",
         "",
         "-ERR Protocol error: invalid bulk length\\r\\n",
     ),
     (
-        "Redis takes a zero byte for the end of what has arrived, and waits",
+        "Redis takes a zero byte for the end of its input, and waits",
         b"FOO \0\r\n",
         "",
         "-ERR Protocol error: zero byte in inline request; is this TLS?\\r\\n",
     ),
     (
-        "Redis only knows `Host:` as a word of its own",
+        "Redis recognizes `Host:` only as a separate word",
         b"Host:x\r\n",
         "-ERR unknown command 'Host:x', with args beginning with: \\r\\n",
         "",
     ),
     (
-        "Redis looks for HTTP in arrays too, which no browser can send; to us it is an unknown command",
+        "Redis looks for HTTP in arrays too, which no browser can send; Bates sees an unknown command",
         b"*1\r\n$4\r\nPOST\r\n",
         "",
         "-ERR unknown command 'POST', with args beginning with: \\r\\n",
@@ -183,21 +184,21 @@ const DIFFERENT: [(&str, &[u8], &str, &str); 9] = [
 ];
 
 #[test]
-fn odd_bytes_are_read_as_redis_reads_them() {
+fn unusual_bytes_are_read_as_redis_reads_them() {
     let server = PrivateRedis::start().unwrap();
     for bytes in SAME {
         let sent = [bytes, b"*2\r\n$3\r\nBAR\r\n$4\r\nopen\r\n"].concat();
         let shown = sent.escape_ascii().to_string();
-        assert_eq!(as_we_read_it(&sent), asked_of_redis(&server, &sent), "{shown}");
+        assert_eq!(expected_answer(&sent), ask_redis(&server, &sent), "{shown}");
     }
 }
 
 #[test]
-fn where_we_differ_from_redis_we_mean_to() {
+fn the_reader_differs_from_redis_only_where_intended() {
     let server = PrivateRedis::start().unwrap();
-    for (why, bytes, redis, ours) in DIFFERENT {
-        assert_eq!(asked_of_redis(&server, bytes).replace("\\'", "'"), redis, "Redis: {why}");
-        assert_eq!(as_we_read_it(bytes).replace("\\'", "'"), ours.replace("\\'", "'"), "we: {why}");
+    for (reason, bytes, redis, ours) in DIFFERENT {
+        assert_eq!(ask_redis(&server, bytes).replace("\\'", "'"), redis, "Redis: {reason}");
+        assert_eq!(expected_answer(bytes).replace("\\'", "'"), ours.replace("\\'", "'"), "Bates: {reason}");
     }
 }
 
@@ -209,26 +210,26 @@ fn any_line_is_split_into_words_as_redis_splits_it() {
     let mut runner = TestRunner::new(ProptestConfig { cases: 2_000, ..ProptestConfig::default() });
     let result = runner.run(&line, |line| {
         let sent = [b"FOO ", &line[..], b"\r\n*1\r\n$4\r\nOPEN\r\n"].concat();
-        prop_assert_eq!(as_we_read_it(&sent), asked_of_redis(&server, &sent));
+        prop_assert_eq!(expected_answer(&sent), ask_redis(&server, &sent));
         Ok(())
     });
     result.unwrap();
 }
 
 #[test]
-fn a_line_of_64_kib_is_the_longest_that_redis_waits_for() {
+fn a_line_is_limited_to_64_kib_as_in_redis() {
     let server = PrivateRedis::start().unwrap();
     let too_long = vec![b'x'; 65_537];
-    assert_eq!(as_we_read_it(&too_long), asked_of_redis(&server, &too_long));
-    assert_eq!(as_we_read_it(&too_long[1..]), asked_of_redis(&server, &too_long[1..]));
+    assert_eq!(expected_answer(&too_long), ask_redis(&server, &too_long));
+    assert_eq!(expected_answer(&too_long[1..]), ask_redis(&server, &too_long[1..]));
 }
 
 #[test]
-fn a_client_that_is_unknown_has_the_limits_that_redis_sets() {
+fn an_unauthenticated_client_has_the_limits_that_redis_sets() {
     let server = PrivateRedis::start().unwrap();
-    assert_eq!(asked_of_redis(&server, b"CONFIG SET requirepass secret\r\n"), "+OK\\r\\n");
+    assert_eq!(ask_redis(&server, b"CONFIG SET requirepass secret\r\n"), "+OK\\r\\n");
     for bytes in [&b"*11\r\n"[..], b"*10\r\n", b"*1\r\n$16385\r\n", b"*1\r\n$16384\r\n"] {
-        let ours = as_we_read_it_under(Limits::UNAUTHENTICATED, bytes);
-        assert_eq!(ours, asked_of_redis(&server, bytes), "{}", bytes.escape_ascii());
+        let ours = expected_answer_under(Limits::UNAUTHENTICATED, bytes);
+        assert_eq!(ours, ask_redis(&server, bytes), "{}", bytes.escape_ascii());
     }
 }

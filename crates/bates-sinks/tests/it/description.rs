@@ -1,16 +1,16 @@
-//! Descriptions: what is read, what is refused, and that no secret is shown.
+//! Descriptions of sinks: valid ones, refused ones, and secrets that never show.
 
 use bates_core::Sink;
 use bates_sinks::SinkDescription;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::opened;
+use super::open_sink;
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
-/// The field and the problem of a description that is read but makes no sink.
-fn refused(description: &Value) -> String {
+/// The error of a description that parses, but cannot be opened.
+fn refusal(description: &Value) -> String {
     let description: SinkDescription = serde_saphyr::from_str(&description.to_string()).unwrap();
     let error = description.open().map(drop).unwrap_err();
     let shown = format!("{error} {error:?} {description:?}");
@@ -19,7 +19,7 @@ fn refused(description: &Value) -> String {
 }
 
 #[test]
-fn every_sink_of_the_documentation_is_read() {
+fn every_sink_in_the_documentation_parses() {
     let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/sinks.md")).unwrap();
     let blocks: Vec<_> =
         text.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
@@ -31,7 +31,7 @@ fn every_sink_of_the_documentation_is_read() {
 }
 
 #[test]
-fn there_is_exactly_one_sink_and_no_unknown_field() {
+fn a_description_has_exactly_one_sink_and_no_unknown_field() {
     for wrong in [
         "{}",
         "{object: {url: 'file:///a'}, webhook: {url: 'https://a', secret: b}}",
@@ -49,11 +49,11 @@ fn there_is_exactly_one_sink_and_no_unknown_field() {
 }
 
 #[test]
-fn a_webhook_that_makes_no_sense_is_refused_by_its_field() {
+fn the_refusal_of_a_webhook_names_the_wrong_field() {
     let webhook = |url: &str, more: &Value| {
         let mut described = json!({"url": url, "secret": SECRET});
         described.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        refused(&json!({"webhook": described}))
+        refusal(&json!({"webhook": described}))
     };
     let none = json!({});
     for url in [
@@ -91,7 +91,7 @@ fn a_webhook_that_makes_no_sense_is_refused_by_its_field() {
 }
 
 #[test]
-fn folders_buckets_and_tables_that_make_no_sense_are_refused_by_their_field() {
+fn the_refusal_of_a_folder_bucket_or_table_names_the_wrong_field() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("file");
     std::fs::write(&file, "x").unwrap();
@@ -105,7 +105,7 @@ fn folders_buckets_and_tables_that_make_no_sense_are_refused_by_their_field() {
         "s3://",
         "s3://k:hunter2@b/c",
     ] {
-        let error = refused(&json!({"object": {"url": url}}));
+        let error = refusal(&json!({"object": {"url": url}}));
         assert!(error.starts_with("object.url: "), "{url} {error}");
     }
     let empty = folder.path().join("empty");
@@ -127,7 +127,7 @@ fn folders_buckets_and_tables_that_make_no_sense_are_refused_by_their_field() {
             "postgres.password_file: ",
         ),
     ] {
-        let error = refused(&json!({ "postgres": described }));
+        let error = refusal(&json!({ "postgres": described }));
         assert!(error.starts_with(field), "{described} {error}");
     }
 }
@@ -137,10 +137,11 @@ async fn secrets_are_read_from_files() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("secret");
     std::fs::write(&path, format!("{SECRET}\n")).unwrap();
-    let webhook = opened(&json!({"webhook": {"url": "https://example.com/x", "secret_file": path}})).unwrap();
+    let webhook =
+        open_sink(&json!({"webhook": {"url": "https://example.com/x", "secret_file": path}})).unwrap();
     assert_eq!(webhook.describe(), "webhook https://example.com");
     std::fs::write(&path, "hunter2\n").unwrap();
     let described = json!({"url": "postgres://a@b:6432/c", "table": "t", "password_file": path});
-    let table: Box<dyn Sink> = opened(&json!({"postgres": described})).unwrap();
+    let table: Box<dyn Sink> = open_sink(&json!({"postgres": described})).unwrap();
     assert_eq!(table.describe(), "table \"t\" in postgres://a@b:6432/c");
 }

@@ -1,4 +1,4 @@
-//! Documents as files of a real folder.
+//! Documents as files in a real folder.
 
 use std::fs;
 use std::path::Path;
@@ -8,24 +8,24 @@ use bates_core::{ScopeId, ScopeKey, Sink};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{delivery, expected, is_refused, is_unavailable, opened};
+use super::{delivery, expected, is_refused, is_unavailable, open_sink};
 
 fn sink(folder: &Path) -> Box<dyn Sink> {
-    opened(&json!({"object": {"url": format!("file://{}", folder.display())}})).unwrap()
+    open_sink(&json!({"object": {"url": format!("file://{}", folder.display())}})).unwrap()
 }
 
 fn read(root: &Path, path: &str) -> Value {
     serde_json::from_slice(&fs::read(root.join(path)).unwrap()).unwrap()
 }
 
-/// What is in a folder, without what is hidden.
+/// The names in a folder, without hidden files.
 fn names(folder: &Path) -> Vec<String> {
     let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names.filter(|name| !name.starts_with('.')).collect()
 }
 
 #[tokio::test]
-async fn a_document_lies_where_its_number_says_and_a_second_delivery_changes_nothing() {
+async fn a_document_is_stored_under_its_number_and_a_second_delivery_changes_nothing() {
     let folder = TempDir::new().unwrap();
     let sink = sink(folder.path());
     let first = delivery(1001, r#"{"title":"é"}"#);
@@ -46,7 +46,7 @@ async fn a_document_lies_where_its_number_says_and_a_second_delivery_changes_not
 }
 
 #[tokio::test]
-async fn one_that_cannot_be_written_keeps_no_other_from_being_delivered() {
+async fn a_document_that_cannot_be_written_blocks_no_other() {
     let folder = TempDir::new().unwrap();
     let sink = sink(folder.path());
     let scope = folder.path().join("document/project=PROJ/type=9012");
@@ -61,7 +61,7 @@ async fn one_that_cannot_be_written_keeps_no_other_from_being_delivered() {
     }
     assert_eq!(names(&scope).len(), 199);
     let staging = fs::read_dir(folder.path().join(".staging")).unwrap().next().unwrap().unwrap();
-    assert_eq!(fs::read_dir(staging.path()).unwrap().count(), 0, "something was left");
+    assert_eq!(fs::read_dir(staging.path()).unwrap().count(), 0, "a staged file was left behind");
 }
 
 #[test]
@@ -78,7 +78,8 @@ fn a_file_appears_whole_or_not_at_all() {
             while !done.load(Ordering::SeqCst) {
                 for name in names(&scope) {
                     let text = fs::read(scope.join(name)).unwrap();
-                    serde_json::from_slice::<Value>(&text).expect("half a file has its name");
+                    serde_json::from_slice::<Value>(&text)
+                        .expect("a partial file is visible under its final name");
                 }
             }
         });
@@ -90,7 +91,7 @@ fn a_file_appears_whole_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn a_folder_that_is_gone_takes_nothing_and_is_not_made_anew() {
+async fn a_folder_that_is_gone_is_unavailable_and_not_created_again() {
     let folder = TempDir::new().unwrap();
     let root = folder.path().join("mounted");
     fs::create_dir(&root).unwrap();
@@ -102,7 +103,7 @@ async fn a_folder_that_is_gone_takes_nothing_and_is_not_made_anew() {
 }
 
 #[tokio::test]
-async fn two_processes_share_a_folder() {
+async fn two_sinks_can_share_a_folder() {
     let folder = TempDir::new().unwrap();
     let (one, other) = (sink(folder.path()), sink(folder.path()));
     let batch: Vec<_> = (0..100).map(|at| delivery(at, "{}")).collect();

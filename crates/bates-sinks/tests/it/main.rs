@@ -1,4 +1,4 @@
-//! What sinks promise, against real servers, a real folder and a real database.
+//! Tests of the sinks, with real servers, a real folder and a real database.
 #![allow(clippy::unwrap_used)]
 
 mod description;
@@ -12,8 +12,8 @@ use bates_sinks::{SinkDescription, SinkError};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// A sink described in JSON, which is YAML.
-pub(crate) fn opened(description: &Value) -> Result<Box<dyn Sink>, SinkError> {
+/// Opens a sink described in JSON, which is also YAML.
+pub(crate) fn open_sink(description: &Value) -> Result<Box<dyn Sink>, SinkError> {
     serde_saphyr::from_str::<SinkDescription>(&description.to_string()).unwrap().open()
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn delivery(position: u64, body: &str) -> Delivery {
     }
 }
 
-/// What every sink makes of a document.
+/// The JSON that every sink writes for a document.
 pub(crate) fn expected(delivery: &Delivery) -> Value {
     json!({
         "event": delivery.document_id.to_string(),
@@ -49,7 +49,7 @@ pub(crate) fn is_refused(answer: &Result<(), DeliveryError>) -> bool {
     matches!(answer, Err(DeliveryError::Refused(_)))
 }
 
-/// It may have been taken.
+/// The sink may have accepted the document.
 pub(crate) fn is_unanswered(answer: &Result<(), DeliveryError>) -> bool {
     matches!(answer, Err(DeliveryError::Unanswered(_)))
 }

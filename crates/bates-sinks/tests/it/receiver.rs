@@ -1,4 +1,4 @@
-//! A receiver of webhooks: a real HTTP server on loopback that does to each document what the document says.
+//! A receiver of webhooks: an HTTP server on loopback that answers as each document instructs it to.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,31 +16,32 @@ use tokio::sync::Barrier;
 
 pub(crate) struct Receiver {
     pub(crate) port: u16,
-    pub(crate) seen: Arc<Seen>,
+    pub(crate) state: Arc<ReceiverState>,
 }
 
-pub(crate) struct Seen {
+pub(crate) struct ReceiverState {
     pub(crate) requests: Mutex<Vec<(HeaderMap, Bytes)>>,
-    pub(crate) elsewhere: AtomicUsize,
+    /// Requests to the target of redirects.
+    pub(crate) redirects_followed: AtomicUsize,
     together: Barrier,
 }
 
 impl Receiver {
-    /// A receiver; documents that say `together` wait until there are as many of them.
+    /// Starts a receiver. Documents that say `together` wait until that many of them have arrived.
     pub(crate) async fn start(together: usize) -> Self {
-        let seen = Arc::new(Seen {
+        let state = Arc::new(ReceiverState {
             requests: Mutex::default(),
-            elsewhere: AtomicUsize::new(0),
+            redirects_followed: AtomicUsize::new(0),
             together: Barrier::new(together),
         });
         let router = Router::new()
             .route("/hook", post(receive))
-            .route("/elsewhere", post(elsewhere).get(elsewhere))
-            .with_state(Arc::clone(&seen));
+            .route("/elsewhere", post(follow_redirect).get(follow_redirect))
+            .with_state(Arc::clone(&state));
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
         tokio::spawn(axum::serve(listener, router).into_future());
-        Self { port, seen }
+        Self { port, state }
     }
 
     pub(crate) fn url(&self) -> String {
@@ -48,29 +49,29 @@ impl Receiver {
     }
 }
 
-async fn elsewhere(State(seen): State<Arc<Seen>>) {
-    seen.elsewhere.fetch_add(1, Ordering::SeqCst);
+async fn follow_redirect(State(state): State<Arc<ReceiverState>>) {
+    state.redirects_followed.fetch_add(1, Ordering::SeqCst);
 }
 
-async fn receive(State(seen): State<Arc<Seen>>, headers: HeaderMap, body: Bytes) -> Response<Body> {
+async fn receive(State(state): State<Arc<ReceiverState>>, headers: HeaderMap, body: Bytes) -> Response<Body> {
     let event: Value = serde_json::from_slice(&body).unwrap();
-    seen.requests.lock().push((headers, body));
-    let wish = &event["data"]["document"]["do"];
-    match wish.as_str() {
+    state.requests.lock().push((headers, body));
+    let instruction = &event["data"]["document"]["do"];
+    match instruction.as_str() {
         Some("hang") => std::future::pending().await,
         Some("together") => {
-            seen.together.wait().await;
+            state.together.wait().await;
             Response::new(Body::empty())
         }
         Some("talk") => {
             let endless = stream::repeat_with(|| Ok::<_, std::io::Error>(Bytes::from_static(&[b'x'; 1024])));
             Response::new(Body::from_stream(endless))
         }
-        _ => told(wish.as_u64()),
+        _ => respond_with(instruction.as_u64()),
     }
 }
 
-fn told(status: Option<u64>) -> Response<Body> {
+fn respond_with(status: Option<u64>) -> Response<Body> {
     let status = status.map_or(204, |status| u16::try_from(status).unwrap());
     let mut answer = Response::builder().status(StatusCode::from_u16(status).unwrap());
     if (300..400).contains(&status) {

@@ -1,17 +1,17 @@
-//! Documents as rows of a real PostgreSQL.
+//! Documents as rows in a real PostgreSQL.
 
 use bates_core::{Delivery, Sink};
 use bates_testkit::PrivatePostgres;
 use serde_json::json;
 use tokio_postgres::{Client, NoTls};
 
-use super::{delivery, is_refused, is_unavailable, opened};
+use super::{delivery, is_refused, is_unavailable, open_sink};
 
 const TABLE: &str = "CREATE SCHEMA archive; CREATE TABLE archive.documents (event uuid PRIMARY KEY, \
     series text NOT NULL, scope text NOT NULL, position bigint NOT NULL, number text NOT NULL, \
     document jsonb NOT NULL, created_at timestamptz NOT NULL)";
 
-/// A connection that knows nothing of Bates.
+/// Connects without Bates.
 async fn connect(server: &PrivatePostgres) -> Client {
     let (client, connection) = tokio_postgres::connect(&server.url(), NoTls).await.unwrap();
     tokio::spawn(connection);
@@ -19,8 +19,8 @@ async fn connect(server: &PrivatePostgres) -> Client {
 }
 
 fn sink(server: &PrivatePostgres, timeout_ms: u64) -> Box<dyn Sink> {
-    let described = json!({"url": server.url(), "table": "archive.documents", "timeout_ms": timeout_ms});
-    opened(&json!({"postgres": described})).unwrap()
+    let settings = json!({"url": server.url(), "table": "archive.documents", "timeout_ms": timeout_ms});
+    open_sink(&json!({"postgres": settings})).unwrap()
 }
 
 fn documents(count: u64) -> Vec<Delivery> {
@@ -32,13 +32,13 @@ async fn count(client: &Client) -> i64 {
 }
 
 #[tokio::test]
-async fn a_document_is_a_row_however_often_it_is_delivered() {
+async fn a_document_is_one_row_however_often_it_is_delivered() {
     let server = PrivatePostgres::start().unwrap();
     let client = connect(&server).await;
     client.batch_execute(TABLE).await.unwrap();
     let sink = sink(&server, 10_000);
     let mut batch = documents(1_000);
-    // The same one twice in a batch, too.
+    // The batch contains the same document twice.
     batch.push(batch[0].clone());
     for _ in 0..2 {
         assert!(sink.deliver(&batch).await.iter().all(Result::is_ok));
@@ -54,7 +54,7 @@ async fn a_document_is_a_row_however_often_it_is_delivered() {
 }
 
 #[tokio::test]
-async fn documents_that_the_table_does_not_take_keep_no_other_out() {
+async fn a_document_that_the_table_refuses_blocks_no_other() {
     let server = PrivatePostgres::start().unwrap();
     let client = connect(&server).await;
     client.batch_execute(TABLE).await.unwrap();
@@ -73,7 +73,7 @@ async fn documents_that_the_table_does_not_take_keep_no_other_out() {
 }
 
 #[tokio::test]
-async fn a_missing_table_is_told_with_what_creates_it() {
+async fn the_error_for_a_missing_table_contains_the_sql_to_create_it() {
     let server = PrivatePostgres::start().unwrap();
     let sink = sink(&server, 10_000);
     let batch = documents(3);
@@ -87,7 +87,7 @@ async fn a_missing_table_is_told_with_what_creates_it() {
 }
 
 #[tokio::test]
-async fn a_database_that_goes_and_comes_is_unavailable_in_between() {
+async fn a_database_is_unavailable_while_it_is_down() {
     let mut server = PrivatePostgres::start().unwrap();
     connect(&server).await.batch_execute(TABLE).await.unwrap();
     let sink = sink(&server, 10_000);
@@ -101,27 +101,27 @@ async fn a_database_that_goes_and_comes_is_unavailable_in_between() {
 }
 
 #[tokio::test]
-async fn a_table_that_is_locked_costs_a_timeout_and_no_connection() {
+async fn a_locked_table_costs_a_timeout_and_no_connection() {
     let server = PrivatePostgres::start().unwrap();
     let mut client = connect(&server).await;
     client.batch_execute(TABLE).await.unwrap();
     let sink = sink(&server, 300);
     let lock = client.transaction().await.unwrap();
     lock.batch_execute("LOCK TABLE archive.documents").await.unwrap();
-    // More often than there are connections in the pool.
+    // More deliveries than the pool has connections.
     for _ in 0..6 {
         assert!(sink.deliver(&documents(2)).await.iter().all(is_unavailable));
     }
     let waiting =
         "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'bates' AND state = 'active'";
     let waiting: i64 = lock.query_one(waiting, &[]).await.unwrap().get(0);
-    assert_eq!(waiting, 0, "somebody still waits for the lock");
+    assert_eq!(waiting, 0, "a session still waits for the lock");
     lock.rollback().await.unwrap();
     assert!(sink.deliver(&documents(2)).await.iter().all(Result::is_ok));
 }
 
 #[tokio::test]
-async fn commits_are_waited_for_even_where_the_server_does_not() {
+async fn commits_are_synchronous_even_if_the_role_turns_that_off() {
     let server = PrivatePostgres::start().unwrap();
     let client = connect(&server).await;
     client.batch_execute(TABLE).await.unwrap();

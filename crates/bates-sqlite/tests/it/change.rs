@@ -1,4 +1,4 @@
-//! Series that are changed while they number documents, on a real store: no number falls and no request is refused.
+//! Series that are changed while they number documents: numbers keep ascending, and no request is refused.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,11 +30,11 @@ async fn open() -> (TempDir, Numbering) {
 
 async fn amend(machine: &Numbering) {
     let name: SeriesName = "ordered".parse().unwrap();
-    let more = |spec: &SeriesSpec| {
+    let increment = |spec: &SeriesSpec| {
         let limits = Limits { lease_max: spec.limits.lease_max + 1, ..spec.limits };
         Ok::<_, MachineError>(SeriesSpec { limits, ..spec.clone() })
     };
-    machine.change_series(&name, more).await.unwrap();
+    machine.change_series(&name, increment).await.unwrap();
 }
 
 async fn next(machine: &Numbering) -> u64 {
@@ -52,33 +52,33 @@ fn held(machine: &Numbering) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_ordered_series_that_has_left_memory_stays_out_of_it_when_it_is_changed() {
+async fn an_ordered_series_with_reservations_is_never_held_in_memory_again() {
     let (_folder, machine) = open().await;
     assert_eq!(next(&machine).await, 1);
     assert_eq!(held(&machine), 31);
     let entry = machine.series("ordered").unwrap();
-    assert_eq!(reserve(&machine, &entry).await, 2, "what was in memory went back");
+    assert_eq!(reserve(&machine, &entry).await, 2, "the range in memory was released");
     for expected in 3..10 {
         amend(&machine).await;
         assert_eq!(next(&machine).await, expected);
-        assert_eq!(held(&machine), 0, "a call that found the series before may still take a number");
+        assert_eq!(held(&machine), 0, "a call that found the old series may still take a number");
     }
     let name = "ordered".parse().unwrap();
     machine.retire_series(&name).await.unwrap();
     machine.create_series(ordered()).await.unwrap();
     assert_eq!(next(&machine).await, 10);
-    assert_eq!(held(&machine), 0, "nor when it is retired and made again");
+    assert_eq!(held(&machine), 0, "not even after it was retired and created again");
 }
 
-/// A request finds its series, and reads its body before it asks for a number.
+/// A request finds its series first, and takes a number only after it has read its body.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reservation_that_found_its_series_before_a_change_is_numbered_after_it() {
+async fn a_request_that_found_its_series_before_a_change_is_numbered_after_it() {
     let (_folder, machine) = open().await;
     let before = machine.series("ordered").unwrap();
     amend(&machine).await;
     assert_eq!(reserve(&machine, &before).await, 1);
     amend(&machine).await;
-    assert_eq!(reserve(&machine, &before).await, 2, "also when there were two changes");
+    assert_eq!(reserve(&machine, &before).await, 2, "after two changes as well");
     assert_eq!(next(&machine).await, 3);
     machine.retire_series(&"ordered".parse().unwrap()).await.unwrap();
     let content = DocumentContent::Reservation(Duration::from_hours(1));

@@ -25,12 +25,12 @@ async fn fresh() -> InFolder {
 conformance!(super::fresh);
 
 #[test]
-fn random_histories_are_as_the_model_says() {
+fn random_histories_match_the_model() {
     check_random_histories(fresh, 100);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_embedded_store_can_be_moved_and_is_served_in_one_place_only() {
+async fn a_store_moves_between_folders_and_serves_in_only_one() {
     let (from, to) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let open = |folder: &TempDir| SqliteStore::open(folder.path(), OpenMode::First);
     drop(exercise_move(&open(&from).unwrap(), open(&to).unwrap()).await);
@@ -42,13 +42,14 @@ async fn the_embedded_store_can_be_moved_and_is_served_in_one_place_only() {
     let arriving = open(&new).err().unwrap().to_string();
     assert!(
         arriving.contains("is being filled from from"),
-        "a store that a move makes is marked at once: {arriving}"
+        "a store created by a move is marked at once: {arriving}"
     );
 }
 
-/// The suite is worth as much as the bugs it finds. A process has one environment, so this one runs itself.
+/// Runs one test of the suite with a planted bug, in a new process, because the bug is chosen by the
+/// environment.
 #[test]
-fn a_store_that_gives_back_without_a_comparison_does_not_conform() {
+fn a_store_that_releases_without_a_comparison_fails_the_suite() {
     let run = |bug: Option<&str>| {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args([
@@ -61,7 +62,7 @@ fn a_store_that_gives_back_without_a_comparison_does_not_conform() {
     let good = run(None);
     assert!(good.status.success() && String::from_utf8_lossy(&good.stdout).contains("1 passed"));
     let bad = run(Some("give-back-without-compare"));
-    let said = String::from_utf8_lossy(&bad.stdout) + String::from_utf8_lossy(&bad.stderr);
-    assert!(!bad.status.success() && said.contains("1 failed"), "{said}");
-    assert!(said.contains("left: Ok(Returned)") && said.contains("right: Ok(Gap)"), "{said}");
+    let output = String::from_utf8_lossy(&bad.stdout) + String::from_utf8_lossy(&bad.stderr);
+    assert!(!bad.status.success() && output.contains("1 failed"), "{output}");
+    assert!(output.contains("left: Ok(Returned)") && output.contains("right: Ok(Gap)"), "{output}");
 }

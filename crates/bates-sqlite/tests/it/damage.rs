@@ -1,5 +1,5 @@
-//! A store whose process was killed, and whose files were damaged before it is opened again: it opens with all that
-//! was answered, or it is refused.
+//! A store whose process was killed and whose log was then damaged: it opens with every answered position, or
+//! it is refused.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
@@ -15,7 +15,7 @@ use super::granting::{Answered, Granting, SCOPES, grant, pin, repeated};
 
 pub(crate) const LOG: &str = "bates.db-wal";
 
-/// One thing that goes wrong with the log.
+/// One damage to the log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fault {
     Flipped { byte: u64, bit: u8 },
@@ -23,16 +23,16 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// Damages a log; answers whether there is anything to damage.
-    pub(crate) fn befall(self, log: &Path) -> bool {
+    /// Damages a log; returns `false` if the log does not reach that far.
+    pub(crate) fn apply(self, log: &Path) -> bool {
         let Ok(file) = File::options().read(true).write(true).open(log) else { return false };
         let length = file.metadata().unwrap().len();
         match self {
             Self::CutAt(cut) if cut < length => file.set_len(cut).unwrap(),
             Self::Flipped { byte, bit } if byte < length => {
-                let mut found = [0];
-                file.read_exact_at(&mut found, byte).unwrap();
-                file.write_all_at(&[found[0] ^ 1 << bit], byte).unwrap();
+                let mut content = [0];
+                file.read_exact_at(&mut content, byte).unwrap();
+                file.write_all_at(&[content[0] ^ 1 << bit], byte).unwrap();
             }
             _ => return false,
         }
@@ -49,7 +49,7 @@ pub(crate) fn copy(from: &Path) -> TempDir {
     copy
 }
 
-/// Every field of the header and of the first frames, and places all over the file.
+/// Damages every field of the header and of the first frame, and samples of the rest of the file.
 fn faults(log: &Path) -> Vec<Fault> {
     const HEADER: u64 = 32;
     const FRAME: u64 = 24 + 4096;
@@ -64,18 +64,18 @@ fn faults(log: &Path) -> Vec<Fault> {
     flips.chain(cuts.map(Fault::CutAt)).collect()
 }
 
-/// Opens a copy with each fault. Answers how many were opened, and how many refused.
+/// Opens a copy with each fault. Returns how many were opened, and how many were refused.
 async fn open_damaged(crashed: &Path, answered: &Answered, faults: Vec<Fault>) -> (usize, usize) {
     let (mut opened, mut refused, mut wrong) = (0, 0, Vec::new());
     for fault in faults {
         let copy = copy(crashed);
-        if !fault.befall(&copy.path().join(LOG)) {
+        if !fault.apply(&copy.path().join(LOG)) {
             continue;
         }
         match SqliteStore::open(copy.path(), OpenMode::First) {
             Ok(store) => match &*repeated(&store, answered).await {
                 [] => opened += 1,
-                scopes => wrong.push(format!("{fault:?}: {scopes:?} come again")),
+                scopes => wrong.push(format!("{fault:?}: {scopes:?} repeat positions")),
             },
             Err(OpenError::Damaged { .. }) => refused += 1,
             Err(error) => wrong.push(format!("{fault:?}: {error}")),
@@ -86,7 +86,7 @@ async fn open_damaged(crashed: &Path, answered: &Answered, faults: Vec<Fault>) -
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_damaged_log_is_refused_or_holds_all_that_was_answered() {
+async fn a_damaged_log_is_refused_or_loses_no_answered_position() {
     let folder = TempDir::new().unwrap();
     let answered = Granting::start(folder.path()).kill_after(300);
     let faults = faults(&folder.path().join(LOG));
@@ -94,11 +94,11 @@ async fn a_damaged_log_is_refused_or_holds_all_that_was_answered() {
     assert!(refused > 100, "{opened} opened, {refused} refused");
 }
 
-/// The log is written into the database while the store runs, and begins again.
+/// After a checkpoint, the store writes the log from its beginning again.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_log_that_began_again_and_is_damaged_is_refused_or_holds_all_that_was_answered() {
+async fn a_damaged_log_that_was_restarted_is_refused_or_loses_no_answered_position() {
     let folder = TempDir::new().unwrap();
-    let store = documents::opened(folder.path()).await;
+    let store = documents::open_pinned(folder.path()).await;
     let database = || fs::metadata(folder.path().join("bates.db")).unwrap().len();
     let mut answered = Answered::new();
     pin(&store).await;
@@ -107,31 +107,31 @@ async fn a_log_that_began_again_and_is_damaged_is_refused_or_holds_all_that_was_
             answered.insert(scope, grant(&store, scope).await.unwrap());
         }
     };
-    let (begun, megabyte) = (database(), format!("\"{}\"", "x".repeat(1 << 20)));
-    while database() == begun {
+    let (initial, megabyte) = (database(), format!("\"{}\"", "x".repeat(1 << 20)));
+    while database() == initial {
         grant_all(&mut answered).await;
         let content = DocumentContent::Document(megabyte.as_str().into());
         store.assign(AssignRequest { content, ..documents::document(None) }).await.unwrap();
     }
-    // What comes next waits until all of the log is in the database.
+    // The next call waits until the checkpoint is complete.
     store.probe().await.unwrap();
-    // As a process leaves it that is killed now, and a little later.
+    // One copy is what a kill would leave now; a second copy is taken a little later.
     let early = (copy(folder.path()), answered.clone());
     grant_all(&mut answered).await;
     let mut outcomes = (0, 0);
     for (crashed, answered) in [early, (copy(folder.path()), answered.clone())] {
-        // The last ones lie where the log has not come to again.
+        // The last positions lie in the part of the log that was not overwritten yet.
         let flips = [0, 30, 60, 8_000, 200_000, 20_000_000].map(|byte| Fault::Flipped { byte, bit: 3 });
         let cuts = [0, 32, 20_000, 500_000, 20_000_000].map(Fault::CutAt);
         let faults = flips.into_iter().chain(cuts).collect();
         let (opened, refused) = open_damaged(crashed.path(), &answered, faults).await;
         outcomes = (outcomes.0 + opened, outcomes.1 + refused);
     }
-    assert!(outcomes.0 > 0 && outcomes.1 > 0, "{outcomes:?} were opened and refused");
+    assert!(outcomes.0 > 0 && outcomes.1 > 0, "(opened, refused): {outcomes:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_that_was_killed_opens_whole_and_copied() {
+async fn a_killed_store_and_its_copy_open_without_loss() {
     let folder = TempDir::new().unwrap();
     for _ in 0..3 {
         let answered = Granting::start(folder.path()).kill_after(50);

@@ -1,5 +1,5 @@
-//! Documents in the embedded store, where it differs from the shared one: its clock is that of the machine, and it can
-//! be opened and looked at while nobody serves it.
+//! Documents in the embedded store, where it differs from the shared one: it uses the clock of the machine,
+//! which may change while the store is closed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ fn open(folder: &Path) -> SqliteStore {
     SqliteStore::open(folder, OpenMode::First).unwrap()
 }
 
-pub(crate) async fn opened(folder: &Path) -> SqliteStore {
+pub(crate) async fn open_pinned(folder: &Path) -> SqliteStore {
     let store = open(folder);
     let definition = Definition {
         series: "document".parse().unwrap(),
@@ -66,18 +66,18 @@ fn claim() -> ClaimRequest {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_clock_that_was_set_back_while_nobody_served_holds_up_no_document() {
+async fn a_clock_set_back_while_the_store_was_closed_delays_no_document() {
     let folder = TempDir::new().unwrap();
-    let store = opened(folder.path()).await;
+    let store = open_pinned(folder.path()).await;
     for _ in 0..2 {
         store.assign(document(None)).await.unwrap();
     }
-    let one = store.claim(ClaimRequest { limit: 1, ..claim() }).await.unwrap();
-    let again = Verdict::RetryAfter(Duration::from_secs(2), "down".into());
-    let failed = Settlement { document_id: one[0].document_id, attempt: one[0].attempt, verdict: again };
+    let claimed = store.claim(ClaimRequest { limit: 1, ..claim() }).await.unwrap();
+    let verdict = Verdict::RetryAfter(Duration::from_secs(2), "down".into());
+    let failed = Settlement { document_id: claimed[0].document_id, attempt: claimed[0].attempt, verdict };
     store.settle_claims(vec![failed]).await.unwrap();
     drop(store);
-    // As if all of it had been written a year later.
+    // Makes the clock of the earlier run a year ahead of the present one.
     let database = rusqlite::Connection::open(folder.path().join("bates.db")).unwrap();
     database.execute("UPDATE document SET due_at = due_at + 365 * 86400000", []).unwrap();
     drop(database);
@@ -85,18 +85,18 @@ async fn a_clock_that_was_set_back_while_nobody_served_holds_up_no_document() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_document_that_waits_for_its_next_try_still_waits_after_a_restart() {
+async fn a_document_that_waits_for_its_next_attempt_still_waits_after_a_restart() {
     let folder = TempDir::new().unwrap();
-    let store = opened(folder.path()).await;
+    let store = open_pinned(folder.path()).await;
     store.assign(document(None)).await.unwrap();
-    let one = store.claim(claim()).await.unwrap();
-    // The longest that a first try is answered with.
-    let again = Verdict::RetryAfter(Duration::from_millis(2_500), "down".into());
+    let claimed = store.claim(claim()).await.unwrap();
+    // The longest delay after a first attempt.
+    let verdict = Verdict::RetryAfter(Duration::from_millis(2_500), "down".into());
     store
         .settle_claims(vec![Settlement {
-            document_id: one[0].document_id,
-            attempt: one[0].attempt,
-            verdict: again,
+            document_id: claimed[0].document_id,
+            attempt: claimed[0].attempt,
+            verdict,
         }])
         .await
         .unwrap();
@@ -104,17 +104,17 @@ async fn a_document_that_waits_for_its_next_try_still_waits_after_a_restart() {
     assert_eq!(open(folder.path()).claim(claim()).await.unwrap(), []);
 }
 
-/// With a folder whose clock was set, or that was closed for so long.
+/// The clock was set forward or back by a year, or the store was closed for a year.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reservation_lasts_as_long_as_before_after_a_restart_in_another_year() {
+async fn a_reservation_keeps_its_remaining_time_over_a_restart_in_another_year() {
     for passed_ms in [YEAR_MS, -YEAR_MS] {
         let folder = TempDir::new().unwrap();
-        let store = opened(folder.path()).await;
-        let lasts = Duration::from_mins(15);
-        let reserved = AssignRequest { content: DocumentContent::Reservation(lasts), ..document(None) };
+        let store = open_pinned(folder.path()).await;
+        let ttl = Duration::from_mins(15);
+        let reserved = AssignRequest { content: DocumentContent::Reservation(ttl), ..document(None) };
         let token = store.assign(reserved).await.unwrap().document_id;
         drop(store);
-        // As if all of it had been written that much earlier.
+        // Shifts all stored times, so that this much time has passed since.
         let database = rusqlite::Connection::open(folder.path().join("bates.db")).unwrap();
         for sql in ["UPDATE document SET due_at = due_at - ?", "UPDATE progress SET seen_at = seen_at - ?"] {
             database.execute(sql, [passed_ms]).unwrap();
@@ -124,12 +124,12 @@ async fn a_reservation_lasts_as_long_as_before_after_a_restart_in_another_year()
         assert_eq!(
             store.expire_reservations(10).await,
             Ok(0),
-            "the time in which it was closed does not count"
+            "time while the store is closed does not count"
         );
         let filter = DocumentFilter { document_id: Some(token), ..DocumentFilter::default() };
         let due = store.documents(filter, None, 1).await.unwrap()[0].due.unwrap();
         let left = due.duration_since(jiff::Timestamp::now());
-        assert!(left <= lasts.try_into().unwrap() && left.as_secs() > 800, "{left:?}");
+        assert!(left <= ttl.try_into().unwrap() && left.as_secs() > 800, "{left:?}");
         assert!(matches!(
             store.apply_action(token, DocumentAction::Confirm).await,
             Ok(ActionOutcome::Done(_))
@@ -137,29 +137,29 @@ async fn a_reservation_lasts_as_long_as_before_after_a_restart_in_another_year()
     }
 }
 
-/// What looks for reservations that are over every second writes nothing as long as there are none; and once a minute
-/// that it looked, while there are some.
+/// The check for expired reservations runs every second. It writes nothing while there are no reservations,
+/// and once a minute while there are some.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_with_open_reservations_writes_down_when_it_was_last_seen() {
+async fn a_store_with_open_reservations_records_once_a_minute_that_it_was_running() {
     let folder = TempDir::new().unwrap();
-    let store = opened(folder.path()).await;
+    let store = open_pinned(folder.path()).await;
     let database = rusqlite::Connection::open(folder.path().join("bates.db")).unwrap();
     let commits =
         || -> i64 { database.query_row("SELECT commits FROM progress", [], |row| row.get(0)).unwrap() };
-    let forget = || database.execute("UPDATE progress SET seen_at = seen_at - 61000", []).unwrap();
-    let looked = async || {
+    let pass_a_minute = || database.execute("UPDATE progress SET seen_at = seen_at - 61000", []).unwrap();
+    let commits_of_check = async || {
         let before = commits();
         store.expire_reservations(10).await.unwrap();
         commits() - before
     };
-    forget();
-    assert_eq!(looked().await, 0);
-    let lasts = Duration::from_mins(15);
+    pass_a_minute();
+    assert_eq!(commits_of_check().await, 0);
+    let ttl = Duration::from_mins(15);
     store
-        .assign(AssignRequest { content: DocumentContent::Reservation(lasts), ..document(None) })
+        .assign(AssignRequest { content: DocumentContent::Reservation(ttl), ..document(None) })
         .await
         .unwrap();
-    assert_eq!(looked().await, 0);
-    forget();
-    assert_eq!((looked().await, looked().await), (1, 0));
+    assert_eq!(commits_of_check().await, 0);
+    pass_a_minute();
+    assert_eq!((commits_of_check().await, commits_of_check().await), (1, 0));
 }

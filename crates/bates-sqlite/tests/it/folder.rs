@@ -1,4 +1,4 @@
-//! The folder: one process at a time, made once, never silently made again.
+//! The folder of a store: opened by one process at a time, created once, and never silently created again.
 
 use std::fs;
 
@@ -7,8 +7,8 @@ use bates_core::{Definition, GrantPurpose, GrantRequest, Move, MoveMark, ScopeId
 use bates_sqlite::{Damage, OpenError, OpenMode, SqliteStore};
 use tempfile::TempDir;
 
-fn open(folder: &TempDir, opening: OpenMode) -> Result<SqliteStore, OpenError> {
-    SqliteStore::open(folder.path(), opening)
+fn open(folder: &TempDir, mode: OpenMode) -> Result<SqliteStore, OpenError> {
+    SqliteStore::open(folder.path(), mode)
 }
 
 fn scope_id() -> ScopeId {
@@ -29,10 +29,10 @@ async fn grant(store: &SqliteStore) -> u64 {
         rules: None,
     };
     store.pin(definition, None).await.unwrap();
-    store.grant(want()).await.unwrap().range.from()
+    store.grant(request()).await.unwrap().range.from()
 }
 
-fn want() -> GrantRequest {
+fn request() -> GrantRequest {
     GrantRequest {
         scope_id: scope_id(),
         count: 10,
@@ -54,11 +54,11 @@ fn copy_all(from: &TempDir, to: &TempDir) {
 }
 
 /// Why a folder is refused.
-fn damage(folder: &TempDir, opening: OpenMode) -> Damage {
-    match open(folder, opening) {
+fn damage(folder: &TempDir, mode: OpenMode) -> Damage {
+    match open(folder, mode) {
         Err(OpenError::Damaged { damage, .. }) => damage,
         Err(error) => panic!("{error}"),
-        Ok(_) => panic!("it was opened"),
+        Ok(_) => panic!("the damaged folder was opened"),
     }
 }
 
@@ -67,13 +67,13 @@ fn a_folder_is_opened_once_at_a_time() {
     let folder = TempDir::new().unwrap();
     let first = open(&folder, OpenMode::First).unwrap();
     assert!(matches!(open(&folder, OpenMode::First), Err(OpenError::InUseHere(_))));
-    assert!(matches!(open(&folder, OpenMode::New), Err(OpenError::InUseHere(_))), "not even on purpose");
+    assert!(matches!(open(&folder, OpenMode::New), Err(OpenError::InUseHere(_))), "not even as a new store");
     drop(first);
     assert!(open(&folder, OpenMode::First).is_ok());
 }
 
 #[tokio::test]
-async fn a_database_that_went_missing_is_not_made_again_unless_asked() {
+async fn a_missing_database_is_created_again_only_if_opened_as_new() {
     let folder = TempDir::new().unwrap();
     assert_eq!(grant(&open(&folder, OpenMode::First).unwrap()).await, 1);
     for file in fs::read_dir(folder.path()).unwrap() {
@@ -101,21 +101,25 @@ async fn a_database_that_lost_its_log_is_refused() {
     let (folder, copy) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let store = open(&folder, OpenMode::First).unwrap();
     assert_eq!(grant(&store).await, 1);
-    // What a crash leaves, copied without the log: the newest commits are not in it.
+    // The files after a crash without the log, which holds the newest commits.
     for name in ["bates.db", "bates.state"] {
         fs::copy(folder.path().join(name), copy.path().join(name)).unwrap();
     }
     for _ in 0..2 {
         assert_eq!(damage(&copy, OpenMode::First), Damage::LogMissing, "a refused start changes nothing");
     }
-    // With its log it is whole, as after a crash.
+    // With its log, the copy is complete.
     fs::copy(folder.path().join("bates.db-wal"), copy.path().join("bates.db-wal")).unwrap();
     assert_eq!(grant(&open(&copy, OpenMode::First).unwrap()).await, 11);
     drop(store);
-    assert_eq!(grant(&open(&folder, OpenMode::First).unwrap()).await, 11, "closed cleanly, no log is needed");
+    assert_eq!(
+        grant(&open(&folder, OpenMode::First).unwrap()).await,
+        11,
+        "a store that was closed cleanly needs no log"
+    );
 }
 
-/// Whether the folder was closed cleanly or not.
+/// Tests a store that was closed cleanly, and one that was not.
 #[tokio::test]
 async fn a_store_without_a_readable_state_file_is_refused() {
     let (folder, copy) = (TempDir::new().unwrap(), TempDir::new().unwrap());
@@ -125,14 +129,14 @@ async fn a_store_without_a_readable_state_file_is_refused() {
     drop(store);
     for folder in [folder, copy] {
         let state = folder.path().join("bates.state");
-        let whole = fs::read(&state).unwrap();
+        let content = fs::read(&state).unwrap();
         fs::remove_file(&state).unwrap();
-        for opening in [OpenMode::First, OpenMode::New, OpenMode::Existing] {
-            assert_eq!(damage(&folder, opening), Damage::StateMissing);
+        for mode in [OpenMode::First, OpenMode::New, OpenMode::Existing] {
+            assert_eq!(damage(&folder, mode), Damage::StateMissing);
         }
         fs::write(&state, "garbage").unwrap();
         assert_eq!(damage(&folder, OpenMode::First), Damage::StateUnreadable);
-        fs::write(&state, whole).unwrap();
+        fs::write(&state, content).unwrap();
         assert_eq!(grant(&open(&folder, OpenMode::First).unwrap()).await, 11);
     }
 }
@@ -147,9 +151,9 @@ async fn an_older_copy_of_the_database_is_refused_until_the_loss_is_accepted() {
     let Damage::CommitsMissing { found, answered } = damage(&folder, OpenMode::First) else { panic!() };
     assert!(found < answered, "{found} of {answered}");
     for _ in 0..2 {
-        // Opened to be repaired it issues nothing, and stays refused.
+        // Opened for repair, it issues nothing, and is still refused afterwards.
         let store = open(&folder, OpenMode::Stopped).unwrap();
-        assert!(store.grant(want()).await.unwrap_err().to_string().contains("--accept-loss"));
+        assert!(store.grant(request()).await.unwrap_err().to_string().contains("--accept-loss"));
         store.raise_floor(scope_id(), 21).await.unwrap();
         drop(store);
         assert_eq!(damage(&folder, OpenMode::First), Damage::NotAccepted);
@@ -159,7 +163,7 @@ async fn an_older_copy_of_the_database_is_refused_until_the_loss_is_accepted() {
 }
 
 #[tokio::test]
-async fn a_store_without_damage_that_is_opened_to_be_repaired_issues_as_ever() {
+async fn an_undamaged_store_that_is_opened_for_repair_issues_as_usual() {
     let folder = TempDir::new().unwrap();
     assert!(matches!(open(&folder, OpenMode::Stopped), Err(OpenError::NoStore(_))));
     assert_eq!(grant(&open(&folder, OpenMode::First).unwrap()).await, 1);
@@ -169,9 +173,9 @@ async fn a_store_without_damage_that_is_opened_to_be_repaired_issues_as_ever() {
     assert_eq!(grant(&open(&folder, OpenMode::First).unwrap()).await, 21);
 }
 
-/// The state file of a running store that is removed or replaced is there again after a clean stop.
+/// A state file that is removed or replaced while the store runs is complete again after a clean stop.
 #[tokio::test]
-async fn a_state_file_that_is_removed_while_the_store_is_open_comes_back() {
+async fn a_state_file_that_is_removed_while_the_store_is_open_is_written_again() {
     let (folder, elsewhere) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let state = folder.path().join("bates.state");
     for round in 0..2 {
@@ -188,7 +192,7 @@ async fn a_state_file_that_is_removed_while_the_store_is_open_comes_back() {
 }
 
 #[tokio::test]
-async fn a_missing_folder_is_made_and_opened_again_goes_on() {
+async fn a_missing_folder_is_created_and_continues_when_reopened() {
     let parent = TempDir::new().unwrap();
     let path = parent.path().join("deep/bates-data");
     let store = SqliteStore::open(&path, OpenMode::First).unwrap();
@@ -212,7 +216,7 @@ fn a_database_of_another_version_is_refused() {
 }
 
 #[tokio::test]
-async fn the_tables_explain_themselves_and_every_commit_is_synced() {
+async fn the_cursor_table_is_readable_and_the_database_uses_a_write_ahead_log() {
     let folder = TempDir::new().unwrap();
     let store = open(&folder, OpenMode::First).unwrap();
     grant(&store).await;
@@ -227,13 +231,13 @@ async fn the_tables_explain_themselves_and_every_commit_is_synced() {
     assert_eq!(mode, "wal");
 }
 
-/// Two runs of a move meet in one folder: the one that reserved it may be overtaken by the one that fills it.
+/// Two runs of a move use one folder: one reserves it, and another may already fill it.
 #[tokio::test]
-async fn a_reservation_that_is_taken_back_leaves_the_store_of_another_run_alone() {
+async fn unreserve_does_not_touch_a_store_that_another_run_fills() {
     let parent = TempDir::new().unwrap();
     let folder = parent.path().join("new");
     assert!(SqliteStore::reserve(&folder).unwrap());
-    assert!(SqliteStore::open(&folder, OpenMode::First).is_err(), "it is only for the move");
+    assert!(SqliteStore::open(&folder, OpenMode::First).is_err(), "the folder is reserved for the move");
     SqliteStore::unreserve(&folder).unwrap();
     assert!(!folder.exists());
     assert!(SqliteStore::reserve(&folder).unwrap());
@@ -241,9 +245,13 @@ async fn a_reservation_that_is_taken_back_leaves_the_store_of_another_run_alone(
     let mark = MoveMark::Arriving(Move { id, run, other: "old".into() });
     let filled = SqliteStore::open_arriving(&folder, &mark).unwrap();
     SqliteStore::unreserve(&folder).unwrap();
-    assert!(folder.join("bates.db").exists(), "another run fills it");
+    assert!(folder.join("bates.db").exists(), "another run is filling the folder");
     drop(filled);
     SqliteStore::unreserve(&folder).unwrap();
     let filled = SqliteStore::open_arriving(&folder, &mark).unwrap();
-    assert_eq!(filled.mark().await, Ok(Some(mark)), "and it is still there when that run was interrupted");
+    assert_eq!(
+        filled.mark().await,
+        Ok(Some(mark)),
+        "the store is still there after that run was interrupted"
+    );
 }

@@ -1,5 +1,5 @@
-//! A process of its own that grants positions and says so, for tests that kill it or let its system calls fail: this
-//! test binary, run again.
+//! Runs this test binary again as a process that grants positions and prints them, for tests that kill it or
+//! make its system calls fail.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -14,19 +14,19 @@ use bates_core::{Definition, GrantPurpose, GrantRequest, ScopeId, ScopeKey};
 use bates_sqlite::{OpenMode, SqliteStore};
 use bates_testkit::programs;
 
-/// Where the process keeps its store.
+/// The folder of the store.
 const FOLDER: &str = "BATES_TEST_GRANTING_FOLDER";
 
-/// How many callers it has, and how often each asks before the process closes the store.
+/// How many callers the process has, and how many grants each requests before the process closes the store.
 const CALLERS: &str = "BATES_TEST_GRANTING_CALLERS";
 const ROUNDS: &str = "BATES_TEST_GRANTING_ROUNDS";
 
-const ITSELF: &str = "granting::a_process_grants_and_says_so";
+const TEST_NAME: &str = "granting::a_process_grants_positions_and_prints_them";
 
-/// Enough, with their long names, for several pages of the database.
+/// With their long names, these scopes fill several pages of the database.
 pub(crate) const SCOPES: usize = 64;
 
-/// Past the highest position that was answered, by scope.
+/// The end of the highest range that was answered, by scope.
 pub(crate) type Answered = BTreeMap<usize, u64>;
 
 pub(crate) fn scope_id(scope: usize) -> ScopeId {
@@ -50,9 +50,9 @@ pub(crate) async fn pin(store: &SqliteStore) {
     store.pin(definition, None).await.unwrap();
 }
 
-/// Past the positions that are granted, unless that fails.
+/// Grants three positions; returns the end of the range, or `None` if the grant failed.
 pub(crate) async fn grant(store: &SqliteStore, scope: usize) -> Option<u64> {
-    let want = GrantRequest {
+    let request = GrantRequest {
         scope_id: scope_id(scope),
         count: 3,
         count_needed: 3,
@@ -63,11 +63,11 @@ pub(crate) async fn grant(store: &SqliteStore, scope: usize) -> Option<u64> {
         promise: None,
         held_from: None,
     };
-    store.grant(want).await.ok().map(|grant| grant.range.to())
+    store.grant(request).await.ok().map(|grant| grant.range.to())
 }
 
-/// The callers ask until each has asked `rounds` times, or an answer is an error.
-async fn ask(folder: &Path, callers: usize, rounds: usize) {
+/// Each caller requests `rounds` grants, or stops at the first error.
+async fn request_grants(folder: &Path, callers: usize, rounds: usize) {
     let store = Arc::new(SqliteStore::open(folder, OpenMode::First).unwrap());
     pin(&store).await;
     let callers = (0..callers).map(|caller| {
@@ -76,7 +76,7 @@ async fn ask(folder: &Path, callers: usize, rounds: usize) {
             for round in 0..rounds {
                 let scope = (caller + round) % SCOPES;
                 let Some(to) = grant(&store, scope).await else { return };
-                // One write a line, so that a kill cuts off no more than the last.
+                // One write per line, so that a kill cuts off only the last line.
                 let line = format!("\nanswered {scope} {to}\n");
                 std::io::stdout().write_all(line.as_bytes()).unwrap();
             }
@@ -88,68 +88,71 @@ async fn ask(folder: &Path, callers: usize, rounds: usize) {
     std::io::stdout().write_all(b"\nclosing\n").unwrap();
 }
 
-/// As a test of its own it does nothing.
+/// Without the variable it does nothing.
 #[test]
-fn a_process_grants_and_says_so() {
+fn a_process_grants_positions_and_prints_them() {
     let Some(folder) = env::var_os(FOLDER) else { return };
     let [callers, rounds] = [CALLERS, ROUNDS].map(|name| env::var(name).unwrap().parse().unwrap());
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
-    runtime.block_on(ask(Path::new(&folder), callers, rounds));
+    runtime.block_on(request_grants(Path::new(&folder), callers, rounds));
 }
 
 /// The process that grants.
 pub(crate) struct Granting {
     child: Child,
     output: BufReader<ChildStdout>,
-    said: Vec<u8>,
+    printed: Vec<u8>,
 }
 
 impl Granting {
-    /// Several callers that ask until the process is killed.
+    /// Starts eight callers that request grants until the process is killed.
     pub(crate) fn start(folder: &Path) -> Self {
         Self::run(folder, [8, usize::MAX], &[])
     }
 
-    /// One caller for each scope, who asks once; then the store is closed. System calls go wrong or are written down
-    /// as the arguments of strace say, if there are any.
+    /// Starts one caller per scope that requests one grant; then the process closes the store. With arguments
+    /// for strace, the process runs under strace.
     pub(crate) fn start_once(folder: &Path, strace: &[&OsStr]) -> Self {
         Self::run(folder, [SCOPES, 1], strace)
     }
 
     fn run(folder: &Path, [callers, rounds]: [usize; 2], strace: &[&OsStr]) -> Self {
-        let itself = env::current_exe().unwrap();
+        let binary = env::current_exe().unwrap();
         let mut command = if strace.is_empty() {
-            Command::new(itself)
+            Command::new(binary)
         } else {
             let program =
                 programs::find("strace").expect("strace; run `cargo xtask test`, which installs it");
             let mut command = Command::new(program);
-            command.args(["-f", "-qq"]).args(strace).arg(itself);
+            command.args(["-f", "-qq"]).args(strace).arg(binary);
             command
         };
-        command.args([ITSELF, "--exact", "--nocapture", "--test-threads=1"]);
+        command.args([TEST_NAME, "--exact", "--nocapture", "--test-threads=1"]);
         command.env(FOLDER, folder).env(CALLERS, callers.to_string()).env(ROUNDS, rounds.to_string());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
-        Self { child, output, said: Vec::new() }
+        Self { child, output, printed: Vec::new() }
     }
 
-    /// Waits for this number of answers, and kills it. What was in the pipe by then was answered.
+    /// Waits for this number of answers, then kills the process. Every line in the pipe counts as answered.
     pub(crate) fn kill_after(mut self, answers: usize) -> Answered {
         for _ in 0..answers * 2 {
-            assert!(self.output.read_until(b'\n', &mut self.said).unwrap() > 0, "it ended by itself");
+            assert!(
+                self.output.read_until(b'\n', &mut self.printed).unwrap() > 0,
+                "the process ended by itself"
+            );
         }
         self.child.kill().unwrap();
         self.wait().0
     }
 
-    /// Waits until it ends; says also whether it closed the store and ended by itself.
+    /// Waits for the end of the process; returns also whether it closed the store and exited with success.
     pub(crate) fn wait(mut self) -> (Answered, bool) {
-        self.output.read_to_end(&mut self.said).unwrap();
+        self.output.read_to_end(&mut self.printed).unwrap();
         let is_over = self.child.wait().unwrap().success();
-        let whole = self.said.iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
+        let whole = self.printed.iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
         let mut answered = Answered::new();
-        for line in std::str::from_utf8(&self.said[..whole]).unwrap().lines() {
+        for line in std::str::from_utf8(&self.printed[..whole]).unwrap().lines() {
             let Some((scope, to)) = line.strip_prefix("answered ").and_then(|line| line.split_once(' '))
             else {
                 continue;
@@ -161,7 +164,7 @@ impl Granting {
     }
 }
 
-/// The scopes of a store that would give positions again which were answered.
+/// The scopes in which the store would grant answered positions again.
 pub(crate) async fn repeated(store: &SqliteStore, answered: &Answered) -> Vec<usize> {
     let mut repeated = Vec::new();
     for (scope, to) in answered {

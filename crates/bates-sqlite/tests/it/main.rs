@@ -1,11 +1,11 @@
-//! What the embedded store promises, on a real folder.
+//! Tests of the embedded store, in real folders.
 #![allow(clippy::unwrap_used)]
 
 mod change;
-mod closing;
 mod conformance;
 mod damage;
 mod documents;
 mod folder;
 mod granting;
+mod killed;
 mod syncing;

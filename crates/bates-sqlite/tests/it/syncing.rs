@@ -1,4 +1,4 @@
-//! What is synced, in which order, as strace sees it; and what becomes of a store whose syncs fail.
+//! Which files are synced and in which order, as strace shows; and stores whose syncs fail.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::damage::{LOG, copy};
 use super::granting::{Answered, Granting, repeated};
 
-/// The calls of a process that opens a store in the folder and closes it, one a line, each file by its path.
+/// The system calls of a process that opens and closes a store in the folder: one per line, with file paths.
 fn calls(folder: &Path, names: &str) -> Vec<String> {
     let output = TempDir::new().unwrap();
     let (trace, filter) = (output.path().join("trace"), format!("trace={names}"));
@@ -27,7 +27,7 @@ fn position(calls: &[String], call: &str, file: &Path) -> Option<usize> {
 }
 
 #[test]
-fn every_folder_that_is_made_is_synced_and_so_is_the_one_above() {
+fn every_created_folder_and_its_parent_are_synced() {
     let parent = TempDir::new().unwrap();
     let parent = parent.path().canonicalize().unwrap();
     let calls = calls(&parent.join("a/b/data"), "fsync,pwrite64");
@@ -35,12 +35,16 @@ fn every_folder_that_is_made_is_synced_and_so_is_the_one_above() {
     for folder in ["", "a", "a/b", "a/b/data"] {
         let folder = if folder.is_empty() { parent.clone() } else { parent.join(folder) };
         let synced = position(&calls, "fsync", &folder);
-        assert!(synced.is_some_and(|at| at < written), "{}: {synced:?} of {written}", folder.display());
+        assert!(
+            synced.is_some_and(|at| at < written),
+            "{}: synced at {synced:?}, first write at {written}",
+            folder.display()
+        );
     }
 }
 
 #[test]
-fn the_log_that_a_crash_left_is_copied_and_synced_before_it_is_read() {
+fn the_log_of_a_crashed_store_is_copied_and_synced_before_it_is_read() {
     let folder = TempDir::new().unwrap();
     let folder = folder.path().canonicalize().unwrap();
     Granting::start(&folder).kill_after(50);
@@ -49,13 +53,14 @@ fn the_log_that_a_crash_left_is_copied_and_synced_before_it_is_read() {
     let is_rename = |line: &String| line.contains("rename(") && line.contains("bates.db-wal-copy");
     let renamed = calls.iter().position(is_rename).expect("the copy replaces the log");
     let read = position(&calls, "pread64", &folder.join(LOG)).expect("SQLite reads the log");
-    let named = calls[renamed..].iter().position(|line| line.contains(&format!("<{}>)", folder.display())));
-    assert!(synced < renamed && renamed + named.unwrap() < read, "{calls:#?}");
+    let folder_synced =
+        calls[renamed..].iter().position(|line| line.contains(&format!("<{}>)", folder.display())));
+    assert!(synced < renamed && renamed + folder_synced.unwrap() < read, "{calls:#?}");
 }
 
-/// Syncs fail from one of them on, under load: each process stops answering, and the next one has all that was answered.
+/// All syncs fail after the n-th. The process stops answering, and the next one has every answered position.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_failed_sync_left_in_memory_is_not_built_upon() {
+async fn no_answered_position_is_lost_when_syncs_fail() {
     let folder = TempDir::new().unwrap();
     let (mut highest, mut refused) = (Answered::new(), 0);
     for nth in 1..=24 {
@@ -64,21 +69,17 @@ async fn what_a_failed_sync_left_in_memory_is_not_built_upon() {
         let (answered, is_over) = Granting::start_once(folder.path(), &strace).wait();
         refused += u32::from(!is_over);
         highest.extend(answered);
-        let whole = copy(folder.path());
-        for folder in [whole.path(), folder.path()] {
+        let copied = copy(folder.path());
+        for folder in [copied.path(), folder.path()] {
             let store =
                 SqliteStore::open(folder, OpenMode::First).unwrap_or_else(|error| panic!("{nth}: {error}"));
             assert_eq!(repeated(&store, &highest).await, [0_usize; 0], "syncs failed from {nth} on");
         }
     }
-    assert!(
-        refused > 0 && !highest.is_empty(),
-        "{refused} starts were refused, {} scopes answered",
-        highest.len()
-    );
+    assert!(refused > 0 && !highest.is_empty(), "{refused} runs stopped, {} scopes answered", highest.len());
 }
 
-/// The process that has the database open: a test that is run again, by its name.
+/// Runs as another process that keeps the database open. Without the variable it does nothing.
 #[test]
 fn a_process_reads_the_database_until_its_input_ends() {
     let Some(folder) = std::env::var_os("BATES_TEST_READING_FOLDER") else { return };
@@ -88,9 +89,9 @@ fn a_process_reads_the_database_until_its_input_ends() {
     std::io::stdin().read_line(&mut String::new()).unwrap();
 }
 
-/// It would go on with the log that was replaced, and write pages of it into the database.
+/// The other program would continue with the replaced log, and write its pages into the database.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crashed_store_that_another_program_has_open_is_refused_until_that_ends() {
+async fn a_crashed_store_is_refused_while_another_program_has_it_open() {
     let folder = TempDir::new().unwrap();
     let answered = Granting::start(folder.path()).kill_after(20);
     let mut reading = Command::new(std::env::current_exe().unwrap())
@@ -104,7 +105,7 @@ async fn a_crashed_store_that_another_program_has_open_is_refused_until_that_end
     assert!(lines.take_while(|line| !line.starts_with("read ")).count() > 0);
     let refused = SqliteStore::open(folder.path(), OpenMode::First).err().unwrap();
     assert!(matches!(refused, OpenError::DatabaseInUse(_)), "{refused}");
-    // A crash of its own: it neither writes the log into the database nor removes it.
+    // Killed, the reader neither writes the log into the database nor removes it.
     reading.kill().unwrap();
     reading.wait().unwrap();
     let store = SqliteStore::open(folder.path(), OpenMode::First).unwrap();

@@ -1,4 +1,4 @@
-//! Series that a store keeps descriptions of: opened at the start, and followed from node to node.
+//! Series described in the store: opened at the start, and synchronized between nodes.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,12 +14,13 @@ use super::machine::spec;
 
 type Node = Machine<MemoryStore>;
 
-/// A description is the template, a space, the key, a space, and the largest lease.
+/// A description here is the template, the key and `lease_max`, separated by spaces.
 fn read(name: &SeriesName, text: &str) -> Result<SeriesSpec, Box<str>> {
     let [template, key, lease_max] = *text.split(' ').collect::<Vec<_>>() else {
-        return Err("three words".into());
+        return Err("expected three words".into());
     };
-    let limits = Limits { lease_max: lease_max.parse().map_err(|_| "no number")?, ..Limits::default() };
+    let limits =
+        Limits { lease_max: lease_max.parse().map_err(|_| "expected a number")?, ..Limits::default() };
     Ok(SeriesSpec { description: text.into(), limits, ..spec(name.as_str(), template, Some(key)) })
 }
 
@@ -45,7 +46,7 @@ async fn take(node: &Node, count: u64) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_series_that_one_node_makes_is_known_to_the_other_at_once() {
+async fn a_node_finds_a_series_that_another_node_just_created() {
     let store = Arc::new(MemoryStore::shared());
     let (one, other) = (node(&store, "fixed:{x}").await, node(&store, "fixed:{x}").await);
     assert!(other.series_or_sync("tenant").await.is_none());
@@ -66,7 +67,7 @@ async fn a_series_that_one_node_makes_is_known_to_the_other_at_once() {
 }
 
 #[tokio::test]
-async fn what_one_node_changes_or_retires_the_other_follows_and_seals_what_it_held() {
+async fn a_node_syncs_changes_and_retirements_of_another_node_and_returns_its_ranges() {
     let store = Arc::new(MemoryStore::shared());
     let (one, other) = (node(&store, "fixed:{x}").await, node(&store, "fixed:{x}").await);
     one.create_series(described("tenant", "T-{seq} tenant 100")).await.unwrap();
@@ -77,7 +78,7 @@ async fn what_one_node_changes_or_retires_the_other_follows_and_seals_what_it_he
     one.change_series(&name, amended).await.unwrap();
     assert!(other.sync_series().await.unwrap().changed);
     assert_eq!(other.series("tenant").unwrap().spec().limits.lease_max, 500);
-    // Whoever looked it up before is sent to the one in its place.
+    // A caller that found the series before the change is served by its replacement.
     assert_eq!(other.next(&old, (&[]).into(), 1, Actor::library("test")).await.unwrap().len(), 1);
     let current = other.series("tenant").unwrap();
     one.retire_series(&name).await.unwrap();
@@ -86,22 +87,22 @@ async fn what_one_node_changes_or_retires_the_other_follows_and_seals_what_it_he
     let refused = other.next(&current, (&[]).into(), 1, Actor::library("test")).await.unwrap_err();
     assert_eq!(refused.code().name(), "unknown_series", "{refused}");
     let level = other.levels();
-    assert!(!level.contains_key(&name), "what was held is given back: {level:?}");
+    assert!(!level.contains_key(&name), "the node returned its range: {level:?}");
 }
 
 #[tokio::test]
-async fn a_series_that_meets_the_configuration_of_a_node_is_refused_there_and_nothing_else_is() {
+async fn a_node_refuses_only_the_series_whose_keys_overlap_its_configuration() {
     let store = Arc::new(MemoryStore::shared());
     let (one, other) = (node(&store, "fixed:{x}").await, node(&store, "bad:{x}").await);
     one.create_series(described("bad", "{seq} bad:one 100")).await.unwrap();
     one.create_series(described("tenant", "T-{seq} tenant 100")).await.unwrap();
-    let followed = other.sync_series().await.unwrap();
-    assert_eq!(followed.refused.iter().map(|error| error.code().name()).collect::<Vec<_>>(), ["keys_meet"]);
+    let synced = other.sync_series().await.unwrap();
+    assert_eq!(synced.refused.iter().map(|error| error.code().name()).collect::<Vec<_>>(), ["keys_meet"]);
     assert!(other.series("tenant").is_some() && other.series("bad").is_none());
 }
 
 #[tokio::test]
-async fn series_of_the_store_that_meet_the_configuration_are_refused_at_the_start() {
+async fn a_start_fails_if_keys_of_the_store_and_of_the_configuration_overlap() {
     for bad in ["fixed:{x}", "fixed:total", "fix{x}"] {
         let store: Arc<MemoryStore> = Arc::default();
         let first = node(&store, "elsewhere:{x}").await;
@@ -111,12 +112,12 @@ async fn series_of_the_store_that_meet_the_configuration_are_refused_at_the_star
         let machine = Machine::open(store.clone(), vec![fixed], Arc::new(SystemRuntime)).await.unwrap();
         let refused = machine.load_series(read).await.unwrap_err();
         assert_eq!(refused.code().name(), "keys_meet", "{refused}");
-        assert!(machine.series("tenant").is_none(), "all or none");
+        assert!(machine.series("tenant").is_none(), "no series was opened");
     }
 }
 
 #[tokio::test]
-async fn a_series_that_came_into_the_configuration_stays_described_for_nodes_that_have_another() {
+async fn a_series_that_one_node_configures_stays_described_for_the_others() {
     let store = Arc::new(MemoryStore::shared());
     let one = node(&store, "fixed:{x}").await;
     one.create_series(described("tenant", "T-{seq} tenant 100")).await.unwrap();
@@ -128,29 +129,30 @@ async fn a_series_that_came_into_the_configuration_stays_described_for_nodes_tha
 }
 
 #[tokio::test]
-async fn a_node_whose_store_was_taken_back_issues_nothing_that_it_held() {
+async fn a_node_whose_store_was_restored_issues_nothing_from_its_range() {
     let store = Arc::new(MemoryStore::shared());
-    let watched = Arc::new(store.node());
+    let node_store = Arc::new(store.node());
     let fixed = SeriesSpec { description: "".into(), ..spec("tenant", "T-{seq}", Some("tenant")) };
-    let node = Machine::open(watched.clone(), vec![fixed], Arc::new(SystemRuntime)).await.unwrap();
+    let node = Machine::open(node_store.clone(), vec![fixed], Arc::new(SystemRuntime)).await.unwrap();
     node.load_series(read).await.unwrap();
     let entry = node.series("tenant").unwrap();
     let first = node.next(&entry, (&[]).into(), 1, Actor::library("test")).await.unwrap();
     assert_eq!(first.values().collect::<Vec<_>>(), ["T-1"]);
-    watched.take_back();
+    node_store.take_back();
     assert_eq!(node.sync_series().await.unwrap_err().code().name(), "store_poisoned");
     let refused = node.next(&entry, (&[]).into(), 1, Actor::library("test")).await.unwrap_err();
-    assert_eq!(refused.code().name(), "store_poisoned", "it has a lease that the store does not vouch for");
+    assert_eq!(refused.code().name(), "store_poisoned", "the restored store does not know of its range");
 }
 
-/// A description is a promise.
+/// A description here is a promise.
 fn promised(name: &SeriesName, text: &str) -> Result<SeriesSpec, Box<str>> {
-    let promise = Promise::ALL.into_iter().find(|promise| promise.to_string() == text).ok_or("no promise")?;
+    let promise =
+        Promise::ALL.into_iter().find(|promise| promise.to_string() == text).ok_or("expected a promise")?;
     Ok(SeriesSpec { description: text.into(), promise, ..spec(name.as_str(), "{seq}", Some("tenant")) })
 }
 
 #[tokio::test]
-async fn a_series_that_another_node_made_again_takes_nothing_that_the_one_before_it_holds() {
+async fn a_series_created_again_by_another_node_takes_nothing_from_the_old_range() {
     for promise in ["ordered", "gapless"] {
         let (store, name) = (Arc::new(MemoryStore::shared()), "tenant".parse::<SeriesName>().unwrap());
         let gated = Arc::new(store.gated_node());
@@ -170,22 +172,23 @@ async fn a_series_that_another_node_made_again_takes_nothing_that_the_one_before
             let described = bates_core::DescriptionChange { before: "unique".into(), after: promise.into() };
             store.change_promise(name.clone(), PromiseChange { from, to }, Some(described)).await.unwrap();
         }
-        // It cannot be sealed before its refill has ended, and the call that follows is cut off meanwhile.
+        // The old cell cannot be sealed before its refill has ended; each call to sync is cancelled
+        // meanwhile.
         while Arc::ptr_eq(&other.series("tenant").unwrap(), &before) {
-            let mut following = Box::pin(other.sync_series());
+            let mut syncing = Box::pin(other.sync_series());
             for _ in 0..10_000 {
                 tokio::select! {
                     biased;
-                    followed = &mut following => panic!("it did not wait for the refill: {followed:?}"),
+                    synced = &mut syncing => panic!("it did not wait for the refill: {synced:?}"),
                     () = tokio::task::yield_now() => {}
                 }
             }
         }
         let current = other.series("tenant").unwrap();
         let taken = other.try_next_by_key(&current, "tenant", 1, &mut String::new());
-        assert!(taken.is_none(), "{promise}: a number that was held for the unique series");
+        assert!(taken.is_none(), "{promise}: a number of the range of the unique series");
         gated.let_through(10);
         let number = other.take(&before, (&[]).into(), 1, Actor::resp("test")).await.unwrap();
-        assert!(number.last() > 32, "a call that found the unique series is served by the one in its place");
+        assert!(number.last() > 32, "a caller that found the unique series is served by its replacement");
     }
 }

@@ -1,4 +1,4 @@
-//! A Redis, a stand-in for Bates and a pool on both, and what was taken from it.
+//! A Redis, a stand-in for Bates, a pool on both, and the numbers taken from it.
 
 use std::collections::HashSet;
 use std::process::Command;
@@ -9,21 +9,21 @@ use bates_testkit::PrivateRedis;
 
 use super::stand_in::StandIn;
 
-/// So long that nothing is late on a busy machine: who gives numbers is then decided by who can.
+/// So long that no answer is late, even on a busy machine: Bates gives a number only if Redis cannot.
 pub(crate) const PATIENT: Duration = Duration::from_mins(1);
 
-pub(crate) struct Stage {
+pub(crate) struct Fixture {
     pub(crate) redis: PrivateRedis,
     pub(crate) bates: StandIn,
 }
 
-impl Stage {
-    /// Lists begin with so many numbers.
+impl Fixture {
+    /// Each new list begins with `fill` numbers.
     pub(crate) fn new(fill: u64) -> Self {
         Self::ending(fill, u64::MAX / 2)
     }
 
-    /// The same, with a last number.
+    /// Like [`Fixture::new`], with a last number.
     pub(crate) fn ending(fill: u64, end: u64) -> Self {
         let redis = PrivateRedis::start().unwrap();
         let bates = StandIn::start(&redis.url(), fill, end);
@@ -38,22 +38,22 @@ impl Stage {
     }
 
     /// A pool that waits for Redis as long as it takes.
-    pub(crate) fn patient(&self) -> Pool {
+    pub(crate) fn patient_pool(&self) -> Pool {
         Pool::open(&Settings { deadline: PATIENT, ..self.settings() }).unwrap()
     }
 
-    /// Asks Redis for something, past the pool.
-    pub(crate) async fn ask(&self, words: &[&str]) -> redis::Value {
+    /// Sends a command to Redis, without the pool.
+    pub(crate) async fn redis_command(&self, words: &[&str]) -> redis::Value {
         let client = redis::Client::open(self.redis.url()).unwrap();
-        // A busy machine takes longer than the half second that is the default.
-        let patient =
+        // On a busy machine the default timeout of half a second is too short.
+        let no_timeout =
             redis::AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
-        let mut connection = client.get_multiplexed_async_connection_with_config(&patient).await.unwrap();
+        let mut connection = client.get_multiplexed_async_connection_with_config(&no_timeout).await.unwrap();
         let mut command = redis::cmd(words[0]);
         command.arg(&words[1..]).query_async(&mut connection).await.unwrap()
     }
 
-    /// Signals Redis.
+    /// Sends a signal to Redis.
     pub(crate) fn signal(&self, name: &str) {
         let status = Command::new("sh")
             .args(["-c", r#"kill -s "$1" "$2""#, "sh", name, &self.redis.pid().to_string()])
@@ -63,23 +63,23 @@ impl Stage {
     }
 }
 
-/// What was taken, each number once.
+/// The numbers taken so far, to notice one that repeats.
 #[derive(Default)]
-pub(crate) struct Taken(HashSet<String>);
+pub(crate) struct TakenNumbers(HashSet<String>);
 
-impl Taken {
-    /// Takes from a pool. No call may fail, and no number may come twice.
+impl TakenNumbers {
+    /// Takes from a pool; no call may fail, and no number may repeat.
     pub(crate) async fn take(&mut self, pool: &Pool, count: usize) -> Vec<String> {
         let numbers = pool.pop(count).await.unwrap();
         assert_eq!(numbers.len(), count);
         for number in &numbers {
             // `R-7` and `B-7` would be the same number.
-            assert!(self.0.insert(number[2..].to_owned()), "{number} came twice");
+            assert!(self.0.insert(number[2..].to_owned()), "{number} repeats");
         }
         numbers
     }
 
-    /// Takes until one comes from Redis.
+    /// Takes until a number comes from Redis.
     pub(crate) async fn until_redis(&mut self, pool: &Pool) {
         while !self.take(pool, 1).await[0].starts_with("R-") {}
     }

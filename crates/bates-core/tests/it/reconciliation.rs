@@ -1,4 +1,4 @@
-//! Reservations, leases of clients and the gap report, by a clock that the test moves.
+//! Reservations, client leases and the gap report, on a clock that the test moves.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,19 +18,17 @@ async fn machine(promise: Promise) -> Machine<MemoryStore> {
     Machine::open(store, vec![spec], runtime).await.unwrap()
 }
 
-/// The gaps that a reconciliation finds: first and last position, and why.
+/// The gaps that a reconciliation finds: first position, last position, reason.
 async fn gaps(machine: &Machine<MemoryStore>) -> Vec<(u64, u64, GapReason)> {
     machine.reconcile(None).await.unwrap();
     let gaps = machine.gaps(GapFilter::default(), None, 100).await.unwrap();
-    let shown = |range: bates_core::PositionRange| (range.from(), range.to() - 1);
     gaps.iter()
-        .map(|gap| (shown(gap.missing.range), gap.missing.reason))
-        .map(|(at, why)| (at.0, at.1, why))
+        .map(|gap| (gap.missing.range.from(), gap.missing.range.to() - 1, gap.missing.reason))
         .collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reservation_that_is_not_confirmed_in_time_is_voided_and_a_gap() {
+async fn a_reservation_not_confirmed_in_time_is_voided_and_becomes_a_gap() {
     let machine = machine(Promise::Gapless).await;
     let entry = machine.series("number").unwrap();
     let mut tokens = Vec::new();
@@ -43,7 +41,7 @@ async fn a_reservation_that_is_not_confirmed_in_time_is_voided_and_a_gap() {
         machine.apply_action(tokens[0], DocumentAction::Confirm).await,
         Ok(ActionOutcome::Done(_))
     ));
-    assert_eq!(gaps(&machine).await, [], "their time is not over");
+    assert_eq!(gaps(&machine).await, [], "the reservations have not expired yet");
     tokio::time::sleep(HOUR + Duration::from_secs(1)).await;
     assert!(
         matches!(
@@ -58,31 +56,31 @@ async fn a_reservation_that_is_not_confirmed_in_time_is_voided_and_a_gap() {
     assert_eq!(
         machine.prune_documents(24 * HOUR).await,
         Ok((0, 1)),
-        "what was confirmed is removed when it is old"
+        "an old confirmed reservation is pruned"
     );
     let tally = machine.count_documents().await.unwrap();
     assert_eq!(tally, [("number".parse().unwrap(), DocumentState::Voided, 2)]);
-    assert_eq!(gaps(&machine).await, [(2, 3, GapReason::Voided)], "and no gap for that");
+    assert_eq!(gaps(&machine).await, [(2, 3, GapReason::Voided)], "a pruned reservation is not a gap");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_silent_client_holds_is_uncertain_until_it_returns_what_it_did_not_use() {
+async fn the_lease_of_a_silent_client_is_uncertain_until_it_returns_its_unused_numbers() {
     let machine = machine(Promise::Unique).await;
     let entry = machine.series("number").unwrap();
-    let ask = LeaseRequest { count: 10, numbers_max: 10, as_numbers: false, used: vec![] };
+    let request = LeaseRequest { count: 10, numbers_max: 10, as_numbers: false, used: vec![] };
     let leased =
-        machine.lease(&entry, ScopeParams::default(), ask, Actor::library("a client")).await.unwrap();
-    let LeaseContent::Ranges(ranges) = leased.content else { panic!("positions would do") };
+        machine.lease(&entry, ScopeParams::default(), request, Actor::library("a client")).await.unwrap();
+    let LeaseContent::Ranges(ranges) = leased.content else { panic!("the request was for positions") };
     let (first, last) = (ranges[0].from(), ranges[0].to() - 1);
     let of_client = async || {
         let gaps = gaps(&machine).await;
         gaps.into_iter().filter(|gap| gap.1 <= last).collect::<Vec<_>>()
     };
-    assert_eq!(of_client().await, [], "it may use them");
+    assert_eq!(of_client().await, [], "the client may still use them");
     tokio::time::sleep(25 * HOUR).await;
-    assert_eq!(of_client().await, [(first, last, GapReason::CrashSkip)], "a day without a word");
+    assert_eq!(of_client().await, [(first, last, GapReason::CrashSkip)], "the client was silent for a day");
     let unused = bates_core::PositionRange::new(last - 2, last + 1).unwrap();
     assert_eq!(machine.end_lease(leased.id, vec![unused]).await, Ok(3));
-    assert_eq!(of_client().await, [(last - 2, last, GapReason::LeaseLost)], "the others were used");
-    assert!(machine.end_lease(leased.id, vec![]).await.is_err(), "it ends once");
+    assert_eq!(of_client().await, [(last - 2, last, GapReason::LeaseLost)], "the client used the others");
+    assert!(machine.end_lease(leased.id, vec![]).await.is_err(), "a lease ends only once");
 }

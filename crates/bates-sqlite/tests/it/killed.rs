@@ -1,5 +1,5 @@
-//! A process that is killed at each of its system calls in turn, also while it opens and while it closes: it leaves a
-//! store that opens, and has all that was answered.
+//! A process is killed at each of its system calls in turn, also while it opens or closes the store. The
+//! store opens again, with every answered position.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,13 +12,14 @@ use tempfile::TempDir;
 use super::damage::{Fault, LOG, copy};
 use super::granting::{Answered, Granting, repeated, scope_id};
 
-/// What a process that was killed leaves, at one call after the other, until it ends by itself: on a store that was
-/// closed before, and on a folder that becomes one.
+/// Kills a process at its first such call, the next at its second and so on, until one ends by itself. Checks
+/// the folder after each kill: first with an existing store, then with a new one. Returns the number of
+/// kills.
 async fn kill_at_every(calls: &str, check: impl AsyncFn(&Path, &Answered, &str)) -> u32 {
     let closed = TempDir::new().unwrap();
     assert!(Granting::start_once(closed.path(), &[]).wait().1);
     let mut kills = 0;
-    // The first start makes many more calls, most of them alike.
+    // Creating a store takes many more calls, most of them alike.
     for (is_first, step) in [(false, 1), (true, 3)] {
         for nth in (1..).step_by(step) {
             let folder = if is_first { TempDir::new().unwrap() } else { copy(closed.path()) };
@@ -35,7 +36,7 @@ async fn kill_at_every(calls: &str, check: impl AsyncFn(&Path, &Answered, &str))
     kills
 }
 
-async fn opens_whole(folder: &Path, answered: &Answered, killed_at: &str) {
+async fn check_complete(folder: &Path, answered: &Answered, killed_at: &str) {
     for _ in 0..2 {
         let opened = SqliteStore::open(folder, OpenMode::First);
         let store = opened.unwrap_or_else(|error| panic!("killed at {killed_at}: {error}"));
@@ -45,39 +46,39 @@ async fn opens_whole(folder: &Path, answered: &Answered, killed_at: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_killed_at_any_sync_leaves_a_store_that_opens() {
-    kill_at_every("fsync,fdatasync", opens_whole).await;
+    kill_at_every("fsync,fdatasync", check_complete).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_killed_as_it_removes_cuts_or_renames_a_file_leaves_a_store_that_opens() {
+async fn a_process_killed_while_it_removes_truncates_or_renames_a_file_leaves_a_store_that_opens() {
     for calls in ["unlink", "ftruncate", "rename"] {
-        assert!(kill_at_every(calls, opens_whole).await > 0, "{calls} is called");
+        assert!(kill_at_every(calls, check_complete).await > 0, "{calls} is never called");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_killed_at_any_write_leaves_a_store_that_opens() {
-    kill_at_every("pwrite64", opens_whole).await;
+    kill_at_every("pwrite64", check_complete).await;
 }
 
-/// While the log is written into the database, the database is a mixture.
+/// During a checkpoint, the database alone is a mixture of old and new pages.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_damaged_log_of_a_process_that_was_killed_at_any_write_is_refused_or_not_needed() {
+async fn after_a_kill_at_any_write_a_damaged_log_is_refused_or_not_needed() {
     let faults = [0, 24, 40].map(|byte| Fault::Flipped { byte, bit: 0 });
     let faults = faults.into_iter().chain([0, 32, 32 + 4120].map(Fault::CutAt));
     let faults: Vec<Fault> = faults.collect();
     kill_at_every("pwrite64", async |folder: &Path, answered: &Answered, killed_at: &str| {
         for fault in &faults {
             let copy = copy(folder);
-            if !fault.befall(&copy.path().join(LOG)) {
+            if !fault.apply(&copy.path().join(LOG)) {
                 continue;
             }
             match SqliteStore::open(copy.path(), OpenMode::First) {
                 Ok(store) => {
-                    let again = repeated(&store, answered).await;
-                    assert_eq!(again, [0_usize; 0], "killed at {killed_at}, {fault:?}");
+                    let scopes = repeated(&store, answered).await;
+                    assert_eq!(scopes, [0_usize; 0], "killed at {killed_at}, {fault:?}");
                 }
-                // A store that was being made has nothing in its database without the log.
+                // The database of a new store is empty without its log.
                 Err(OpenError::Damaged { .. } | OpenError::Gone(_)) => {}
                 Err(error) => panic!("killed at {killed_at}, {fault:?}: {error}"),
             }
@@ -86,9 +87,9 @@ async fn a_damaged_log_of_a_process_that_was_killed_at_any_write_is_refused_or_n
     .await;
 }
 
-/// Only a backup helps there, and the way that the error names leads out.
+/// Only a backup helps then; the test follows the steps that the error names.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_is_a_mixture_is_not_repaired_but_replaced() {
+async fn a_half_checkpointed_database_without_its_log_is_replaced_by_a_backup() {
     let backup = TempDir::new().unwrap();
     assert!(Granting::start_once(backup.path(), &[]).wait().1);
     let mixed = (1..).find_map(|nth| {
@@ -96,8 +97,8 @@ async fn a_database_that_is_a_mixture_is_not_repaired_but_replaced() {
         let inject = format!("inject=pwrite64:signal=KILL:when={nth}");
         let strace = ["-o", "/dev/null", "-e", &inject].map(OsStr::new);
         let (answered, is_over) = Granting::start_once(folder.path(), &strace).wait();
-        assert!(!is_over, "the log is written into the database at some time");
-        let is_damaged = Fault::CutAt(0).befall(&folder.path().join(LOG));
+        assert!(!is_over, "no kill hit the checkpoint");
+        let is_damaged = Fault::CutAt(0).apply(&folder.path().join(LOG));
         let refused = SqliteStore::open(folder.path(), OpenMode::First).err();
         let is_mixed = matches!(refused, Some(OpenError::Damaged { damage: Damage::Mixed, .. }));
         (is_damaged && is_mixed).then_some((folder, answered))
@@ -117,5 +118,5 @@ async fn a_database_that_is_a_mixture_is_not_repaired_but_replaced() {
     }
     assert_eq!(store.accept_loss(), Ok(true));
     drop(store);
-    opens_whole(folder.path(), &answered, "a write of the log into the database").await;
+    check_complete(folder.path(), &answered, "a checkpoint").await;
 }
