@@ -32,7 +32,7 @@ async fn concurrent_callers_get_every_position_once_and_none_is_skipped() {
         assert!(positions.iter().all(|position| seen.insert(*position)), "never twice");
     }
     assert_eq!(seen.iter().max(), Some(&(seen.len() as u64)), "and without holes");
-    assert_eq!(store.running_most(), 1, "one refill of a scope at a time");
+    assert_eq!(store.concurrent_max(), 1, "one refill of a scope at a time");
 }
 
 #[tokio::test]

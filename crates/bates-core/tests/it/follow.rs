@@ -137,7 +137,7 @@ async fn a_node_whose_store_was_taken_back_issues_nothing_that_it_held() {
     let entry = node.series("tenant").unwrap();
     let first = node.next(&entry, (&[]).into(), 1, Actor::library("test")).await.unwrap();
     assert_eq!(first.values().collect::<Vec<_>>(), ["T-1"]);
-    watched.take_back();
+    watched.mark_restored();
     assert_eq!(node.sync_series().await.unwrap_err().code().name(), "store_poisoned");
     let refused = node.next(&entry, (&[]).into(), 1, Actor::library("test")).await.unwrap_err();
     assert_eq!(refused.code().name(), "store_poisoned", "it has a lease that the store does not vouch for");

@@ -95,7 +95,7 @@ impl Redis {
     /// New connections are made elsewhere from now on. Those that are there stay.
     fn listen_on(&mut self, port: u16) {
         let _: String = self.command(&["CONFIG", "SET", "port", &port.to_string()]);
-        self.server.moved_to(port);
+        self.server.set_port(port);
     }
 
     /// The other one is found at a port. Answers this one.
