@@ -7,7 +7,7 @@ use bates_core::{
     Actor, GrantPurpose, GrantRequest, KeyTemplate, Limits, Machine, Position, Promise, ScopeId, ScopeKey,
     SeriesSpec, SystemRuntime,
 };
-use bates_testkit::history::{Asked, Client, Gaps, History, Rules, Scope};
+use bates_testkit::history::{PendingRequest, Client, Gaps, History, Rules, Scope};
 use bates_testkit::{Fault, MemoryStore};
 use proptest::prelude::*;
 
@@ -41,7 +41,7 @@ impl Stage {
     }
 
     /// Notes what the caller believes to have: `count` numbers up to the answer, without an adopted one.
-    fn answered(&self, client: &mut Client, asked: Asked, count: u64, last: u64) {
+    fn answered(&self, client: &mut Client, asked: PendingRequest, count: u64, last: u64) {
         let run = last + 1 - count..=last;
         assert!(!self.adopted.iter().any(|adopted| run.contains(adopted)), "{run:?} has an adopted number");
         client.answered(asked, *run.start(), last);
