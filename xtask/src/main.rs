@@ -1,4 +1,4 @@
-//! `cargo xtask`: runs what takes more than one plain cargo command, for contributors and CI. Owns the command line;
+//! `cargo xtask`: tasks that take more than one plain cargo command, for contributors and CI. Owns the command line;
 //! each command is a module. Must never be needed to build or use Bates.
 
 use std::{path::Path, process::ExitCode};

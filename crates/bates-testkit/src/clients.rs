@@ -1,5 +1,5 @@
-//! Libraries of other languages that tests use: their pinned versions, and the folders they are in. Must never install
-//! anything; `cargo xtask test` does.
+//! Libraries of other languages that tests use: their pinned versions, and the folders they are in. Must never
+//! install anything; `cargo xtask test` does.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

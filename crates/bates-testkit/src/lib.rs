@@ -1,6 +1,6 @@
-//! Shared parts of the tests of Bates: private PostgreSQL and Redis servers, each on its own loopback port and stopped
-//! when its test ends; the conformance suite that every store must pass; a store in memory that injects faults; a
-//! simulator; and the checker of the answers that clients logged.
+//! Shared parts of the tests of Bates: private PostgreSQL and Redis servers, each on its own loopback port and
+//! stopped when its test ends; the conformance suite that every store must pass; a store in memory that injects
+//! faults; a simulator; and the checker of the answers that clients logged.
 //!
 //! Must never ship, touch a server that it did not start, or replace one with a fake.
 

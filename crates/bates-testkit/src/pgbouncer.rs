@@ -1,5 +1,5 @@
-//! A private PgBouncer in transaction mode in front of a private PostgreSQL. Many installations use one, and it keeps no
-//! session state between two transactions.
+//! A private PgBouncer in transaction mode in front of a private PostgreSQL. Many installations use one, and it
+//! keeps no session state between two transactions.
 
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;

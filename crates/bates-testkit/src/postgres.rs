@@ -1,5 +1,5 @@
-//! A private PostgreSQL: its own cluster in a temporary folder, on a loopback port. Must never weaken durability (`fsync`
-//! stays on), because tests kill this server and check what survived.
+//! A private PostgreSQL: its own cluster in a temporary folder, on a loopback port. Must never weaken durability
+//! (`fsync` stays on), because tests kill this server and check what survived.
 
 use std::{
     os::unix::{fs::chown, process::CommandExt},
@@ -15,8 +15,8 @@ use crate::{
     programs,
 };
 
-/// SIGINT is PostgreSQL's fast shutdown, which ends open sessions instead of waiting for them; SIGQUIT is its immediate
-/// shutdown, which writes no checkpoint.
+/// SIGINT is PostgreSQL's fast shutdown, which ends open sessions instead of waiting for them; SIGQUIT is its
+/// immediate shutdown, which writes no checkpoint.
 const POSTGRES: Server = Server {
     name: "PostgreSQL",
     ready: "database system is ready to accept connections",
@@ -65,8 +65,8 @@ impl PrivatePostgres {
         Ok(Self { process, dir, port, installation })
     }
 
-    /// Restarts on the port of a stopped server, as a failover does, so that its clients reach this one. A standby must
-    /// have been promoted before.
+    /// Restarts on the port of a stopped server, as a failover does, so that its clients reach this one. A standby
+    /// must have been promoted before.
     pub fn take_over(&mut self, gone: &Self) -> Result<(), ServerError> {
         self.process.stop()?;
         self.port = gone.port;

@@ -1,6 +1,6 @@
-//! Starts, awaits and ends one server process. Owns the three things that every private server needs and that are easy to
-//! get wrong: its output is always drained, readiness is read from that output rather than guessed from time, and the
-//! process ends with the test, however the test ends. Must never know which server it runs.
+//! Starts, awaits and ends one server process. Owns the three things that every private server needs and that are
+//! easy to get wrong: its output is always drained, readiness is read from that output rather than guessed from
+//! time, and the process ends with the test, however the test ends. Must never know which server it runs.
 
 use std::{
     io::{self, BufRead, BufReader, PipeReader},

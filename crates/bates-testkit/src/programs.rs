@@ -1,5 +1,5 @@
-//! Finds the programs of the servers. Debian keeps those of PostgreSQL outside PATH, in a folder per version, so both are
-//! searched. Must never run anything.
+//! Finds the programs of the servers. Debian keeps those of PostgreSQL outside PATH, in a folder per version, so
+//! both are searched. Must never run anything.
 
 use std::{
     env, fs,

@@ -1,5 +1,5 @@
-//! A simple model of every position, which checks the answers of a store. Must never use the ledger of the core: shared
-//! rules would share their errors.
+//! A simple model of every position, which checks the answers of a store. Must never use the ledger of the core:
+//! shared rules would share their errors.
 
 mod steps;
 

@@ -1,5 +1,5 @@
-//! Random histories of one process on a store, checked by the model after every step. A failing history is shrunk to a
-//! short one.
+//! Random histories of one process on a store, checked by the model after every step. A failing history is shrunk to
+//! a short one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -131,7 +131,7 @@ impl<'d, D: DataSet> History<'d, D> {
                 let mut positions = positions.clone();
                 positions.sort_unstable();
                 positions.dedup();
-                // A machine recalls granted positions before it adopts them; the model adopts only positions not granted yet.
+                // A machine recalls ranges before it adopts positions; here only ungranted positions are adopted.
                 positions.retain(|position| *position >= self.scopes[*scope].next());
                 let granted = self
                     .store()

@@ -1,5 +1,5 @@
-//! The simulator: a machine on a store in memory, with callers, faults and time derived from one seed, so that a failing
-//! seed fails again. Must never read a clock, use the system's randomness or a second thread.
+//! The simulator: a machine on a store in memory, with callers, faults and time derived from one seed, so that a
+//! failing seed fails again. Must never read a clock, use the system's randomness or a second thread.
 
 mod runtime;
 

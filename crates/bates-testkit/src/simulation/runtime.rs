@@ -1,4 +1,5 @@
-//! The runtime of a simulation: virtual time of a paused single-threaded Tokio runtime, and random numbers from a seed.
+//! The runtime of a simulation: virtual time of a paused single-threaded Tokio runtime, and random numbers from a
+//! seed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

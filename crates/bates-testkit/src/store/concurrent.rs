@@ -1,5 +1,5 @@
-//! The part of the conformance suite about concurrent callers: a store that combines requests must answer each as if it
-//! came alone.
+//! The part of the conformance suite about concurrent callers: a store that combines requests must answer each as if
+//! it came alone.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

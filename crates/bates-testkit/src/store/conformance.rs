@@ -1,8 +1,9 @@
 //! The conformance suite: one test per claim and store. A store that passes it never grants a position twice.
 
-/// Makes one test per claim, in a module for each part of the port. Each test calls an async function for its own empty
-/// data; its path is relative to these modules: `conformance!(super::fresh)`. For one part alone: `conformance!(store,
-/// super::fresh)`; the parts are `store`, `documents`, `gaps`, `pools`, `audit` and `client_leases`.
+/// Makes one test per claim, in a module for each part of the port. Each test calls an async function for its own
+/// empty data; its path is relative to these modules: `conformance!(super::fresh)`. For one part alone:
+/// `conformance!(store, super::fresh)`; the parts are `store`, `documents`, `gaps`, `pools`, `audit` and
+/// `client_leases`.
 #[macro_export]
 macro_rules! conformance {
     ($fresh:path) => {

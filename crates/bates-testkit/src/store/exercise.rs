@@ -150,8 +150,8 @@ pub async fn a_range_is_released_once_and_only_if_nothing_was_granted_since<D: D
     assert_eq!(store.release(unknown).await, Ok(ReleaseOutcome::Gap));
 }
 
-/// A second holder is granted the next range and releases all of it. The cursor is where the first holder left it, but
-/// its version has changed.
+/// A second holder is granted the next range and releases all of it. The cursor is where the first holder left it,
+/// but its version has changed.
 pub async fn a_release_needs_the_cursor_version_as_well_as_its_position<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     let first = grant(&store, request(scope_id("a"), 32)).await;

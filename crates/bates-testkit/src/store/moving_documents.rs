@@ -1,5 +1,5 @@
-//! Documents in a move between stores: in every state, with and without keys. The new store must answer for them as the
-//! old one did.
+//! Documents in a move between stores: in every state, with and without keys. The new store must answer for them as
+//! the old one did.
 
 use std::time::Duration;
 
@@ -116,8 +116,8 @@ async fn assign_and_settle<S: Store>(store: &S, request: AssignRequest, verdict:
     assignment
 }
 
-/// The documents, keys, gaps and reconciliations of a store as text, read in small pages. Held ranges count as crashed,
-/// because a move makes them so. Times are in milliseconds, the precision that every store keeps.
+/// The documents, keys, gaps and reconciliations of a store as text, read in small pages. Held ranges count as
+/// crashed, because a move makes them so. Times are in milliseconds, the precision that every store keeps.
 pub(super) async fn list_documents<S: Store>(store: &S) -> Vec<String> {
     let mut listed = Vec::new();
     let mut after = None;

@@ -1,4 +1,5 @@
-//! The part of the conformance suite about settling pools: popped positions, repeated and late reports, and reopening.
+//! The part of the conformance suite about settling pools: popped positions, repeated and late reports, and
+//! reopening.
 
 use bates_core::store::prelude::*;
 use bates_core::{

@@ -1,5 +1,5 @@
-//! A store in memory: the whole port by load, decide and apply, as every store does it. A third store would start from
-//! it. Must never ship.
+//! A store in memory: the whole port by load, decide and apply, as every store does it. A third store would start
+//! from it. Must never ship.
 
 mod audit;
 mod cursor;
