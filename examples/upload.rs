@@ -35,8 +35,7 @@ async fn upload(
     bates.confirm(&reserved.token).await.map(|_| reserved.id + "\n").map_err(failed)
 }
 
-/// Writes to another name first, so that a reader never sees half a file. A number of this series names no other
-/// folder.
+/// Writes to another name first, so that a reader never sees half a file. A number of this series has no slash.
 async fn save(folder: &Folder, id: &str, file: &[u8]) -> std::io::Result<()> {
     let part = folder.join(format!("{id}.{}", uuid::Uuid::new_v4()));
     tokio::fs::write(&part, file).await?;

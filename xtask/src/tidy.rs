@@ -1,6 +1,6 @@
-//! `cargo xtask tidy`: the style rules that a program can check. Reads the files, runs the rules and prints the findings;
-//! each rule is a pure function in its own module. With `--bless` it lowers the figures of the ratchets; it must never
-//! change another file.
+//! `cargo xtask tidy`: the style rules that a program can check. Reads the files, runs the rules and prints the
+//! findings; each rule is a pure function in its own module. With `--bless` it lowers the figures of the ratchets; it
+//! must never change another file.
 
 use std::{fs, path::Path, process::ExitCode};
 
