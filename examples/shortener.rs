@@ -23,7 +23,7 @@ struct Shortener {
 /// Waits only if no key is in memory. While Bates is down, the prefetched keys are used up first.
 async fn shorten(State(shortener): State<Shortener>, link: String) -> Result<String, (StatusCode, String)> {
     if !link.starts_with("https://") && !link.starts_with("http://") {
-        return Err((StatusCode::BAD_REQUEST, "this is no link\n".to_owned()));
+        return Err((StatusCode::BAD_REQUEST, "expected an http or https link\n".to_owned()));
     }
     let key = shortener.keys.next().await;
     let key = key.map_err(|error| (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")))?.to_string();

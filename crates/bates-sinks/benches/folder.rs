@@ -1,4 +1,4 @@
-//! `cargo xtask bench sinks`: documents per second that a folder sink writes and syncs. Must never leave its files behind.
+//! `cargo xtask bench sinks`: documents per second that a folder sink writes and syncs. Must never leave its files.
 
 use std::time::Instant;
 

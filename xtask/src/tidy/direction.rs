@@ -54,7 +54,7 @@ pub(super) struct Package {
 
 struct Dependency {
     name: String,
-    /// Tests may use the testkit, and features of their own crate, on top of what the table allows.
+    /// Tests may use the testkit, and features of their own crate, in addition to the table.
     is_dev: bool,
 }
 

@@ -21,9 +21,10 @@ pub(super) fn check(
             *span == name || paths_in(span).any(|path| path.strip_prefix(&folder).is_some_and(ends_name))
         })
     };
-    let unnamed = crates.iter().filter(|name| !is_named(name)).map(|name| {
-        Finding::new(map, 1, format!("does not name `crates/{name}`: give it a place in the code map"))
-    });
+    let unnamed = crates
+        .iter()
+        .filter(|name| !is_named(name))
+        .map(|name| Finding::new(map, 1, format!("does not name `crates/{name}`: add it to the code map")));
     let full = spans.iter().flat_map(|(line, span)| paths_in(span).map(move |path| (*line, path.to_owned())));
     let missing = full.chain(short_paths(text)).filter(|(_, path)| !exists(path.trim_end_matches('/')));
     let missing = missing.map(|(line, path)| Finding::new(map, line, format!("`{path}` does not exist")));

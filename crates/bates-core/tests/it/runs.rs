@@ -7,7 +7,7 @@ use bates_core::{
     Actor, GrantPurpose, GrantRequest, KeyTemplate, Limits, Machine, Position, Promise, ScopeId, ScopeKey,
     SeriesSpec, SystemRuntime,
 };
-use bates_testkit::history::{PendingRequest, Client, Gaps, History, Rules, Scope};
+use bates_testkit::history::{Client, Gaps, History, PendingRequest, Rules, Scope};
 use bates_testkit::{Fault, MemoryStore};
 use proptest::prelude::*;
 

@@ -129,14 +129,14 @@ impl Client {
     }
 
     /// Call this when the answer has arrived.
-    pub fn answered(&mut self, asked: PendingRequest, first: u64, last: u64) {
-        self.answered_with(asked, [(first, last)]);
+    pub fn answered(&mut self, request: PendingRequest, first: u64, last: u64) {
+        self.answered_with(request, [(first, last)]);
     }
 
     /// The same for an answer with several ranges.
-    pub fn answered_with(&mut self, asked: PendingRequest, ranges: impl IntoIterator<Item = (u64, u64)>) {
+    pub fn answered_with(&mut self, request: PendingRequest, ranges: impl IntoIterator<Item = (u64, u64)>) {
         let answered = self.history.tick();
-        let PendingRequest { scope, at } = asked;
+        let PendingRequest { scope, at } = request;
         self.entries.extend(ranges.into_iter().map(|(first, last)| {
             assert!(first <= last, "invalid range from {first} to {last}");
             Entry { scope, client: self.id, asked: at, answered, first, last }

@@ -26,7 +26,7 @@ pub(super) async fn fill_client_leases<S: Store>(store: &S) -> ClientLease {
     held
 }
 
-/// The outcome of ending a lease of which these positions are lost.
+/// The outcome of ending a lease whose unused positions are `lost`.
 fn lease_end(held: &ClientLease, lost: &[PositionRange]) -> LeaseEnd {
     LeaseEnd::Ended { scope_id: held.scope_id.clone(), lost: RangeSet::of(lost.iter().copied()) }
 }

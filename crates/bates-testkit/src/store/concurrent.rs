@@ -29,7 +29,7 @@ pub async fn grants_of_concurrent_callers_are_disjoint_and_without_holes<D: Data
     assert!(ranges.windows(2).all(|pair| pair[0].to() == pair[1].from()), "{ranges:?}");
     versions.sort_unstable();
     versions.dedup();
-    assert_eq!(versions.len(), 50, "every write has a version of its own");
+    assert_eq!(versions.len(), 50, "every write has its own version");
 }
 
 pub async fn concurrent_callers_of_many_scopes_get_disjoint_ranges<D: DataSet>(data: &D) {

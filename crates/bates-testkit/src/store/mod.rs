@@ -1,6 +1,6 @@
 //! The conformance suite, and a store in memory that can inject faults.
 
-#![expect(missing_docs, reason = "the name of a claim says what is claimed")]
+#![expect(missing_docs, reason = "the name of a function is its claim")]
 
 mod adopted;
 mod audit;

@@ -29,10 +29,10 @@ pub(super) async fn fill_adopted_and_pools<S: Store>(store: &S) {
     fill_pools(store).await;
 }
 
-/// A pool that was never filled, and one with popped, pushed and not yet pushed positions, in a scope of which a
-/// process holds a range as well.
+/// A pool that was never filled, and one with popped, pushed and not yet pushed positions. A process
+/// also holds a range in the scope of the second.
 async fn fill_pools<S: Store>(store: &S) {
-    assert_eq!(store.pool(scope_id("asked")).await, Ok(Pool::default()));
+    assert_eq!(store.pool(scope_id("empty")).await, Ok(Pool::default()));
     for seen in 0..42 {
         let renewal = RenewRequest { expected_epoch: seen, server: server("s") };
         let renewed = store
@@ -94,8 +94,8 @@ async fn check_pools<S: Store>(store: &S) {
     ];
     assert_eq!(held_and_lost(store).await, (vec![], expected.to_vec()), "popped positions are not missing");
     let pools = store.pools(series("adopted"), None, 10).await.expect("a read");
-    let (asked, pooled) = (scope_id("asked").scope, scope_id("pooled").scope);
-    assert_eq!(pools, [(asked, Pool::default()), (pooled, Pool { epoch: 42, server: None })]);
+    let (empty, pooled) = (scope_id("empty").scope, scope_id("pooled").scope);
+    assert_eq!(pools, [(empty, Pool::default()), (pooled, Pool { epoch: 42, server: None })]);
     let renewal = RenewRequest { expected_epoch: 42, server: server("s") };
     let renewed = store.renew_pool(scope_id("pooled"), renewal).await.expect("a write");
     assert_eq!(renewed.map(|pool| pool.epoch), Some(43), "above every epoch of the old store");

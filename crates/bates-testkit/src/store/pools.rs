@@ -137,7 +137,7 @@ pub async fn positions_granted_to_a_pool_are_held_and_granted_once<D: DataSet>(d
     }
     versions.sort_unstable();
     versions.dedup();
-    assert_eq!(versions.len(), 50, "every write has a version of its own");
+    assert_eq!(versions.len(), 50, "every write has its own version");
     let account = account(&*store, scope_id("a")).await;
     assert_eq!(account.next, 1001 + 50 * 7 + 50, "grants leave no hole");
     assert_eq!(RangeSet::of(all).count(), 50 * 7, "no position is granted twice");

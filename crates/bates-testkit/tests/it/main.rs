@@ -86,11 +86,11 @@ fn a_private_postgres_keeps_committed_data_when_killed() {
 #[test]
 fn a_private_postgres_restarts_after_a_clean_stop() {
     let mut server = PrivatePostgres::start().unwrap();
-    query(&server.url(), "CREATE TABLE kept ()");
+    query(&server.url(), "CREATE TABLE empty ()");
     server.stop().unwrap();
     assert!(TcpStream::connect(("127.0.0.1", server.port())).is_err());
     server.restart().unwrap();
-    assert_eq!(query(&server.url(), "SELECT count(*) FROM kept"), "0");
+    assert_eq!(query(&server.url(), "SELECT count(*) FROM empty"), "0");
 }
 
 #[test]

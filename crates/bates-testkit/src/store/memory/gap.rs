@@ -1,4 +1,4 @@
-//! The gaps of a store in memory, and what it knows about each position.
+//! The gaps of a store in memory, and the ranges that it knows about.
 
 use bates_core::ledger::PoolState;
 use bates_core::{

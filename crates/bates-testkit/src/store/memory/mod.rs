@@ -125,7 +125,7 @@ impl MemoryStore {
         Self { latency, ..self }
     }
 
-    /// Another process on the same data, with faults of its own.
+    /// Another process on the same data, with its own faults.
     #[must_use]
     pub fn node(&self) -> Self {
         Self::on(self.data.clone(), Faults::default(), self.is_shared, self.runtime.clone())
