@@ -12,19 +12,19 @@ ask() { curl --silent --show-error --fail-with-body "$@"; } # -H "Authorization:
 ask -X POST "$bates/v1/series/document/next?project=CURL&type=9012"
 echo
 
-# Many, one a line: they are sent while they are made, so ask for millions if you like.
+# Many, one per line: the server streams them, so ask for millions if you like.
 ask -X POST -H 'Accept: text/plain' "$bates/v1/series/short/next?count=5"
 
-# The same with a body of JSON.
+# The same with a JSON body.
 ask "$bates/v1/series/conversation/next" -H 'Content-Type: application/json' \
     -d '{"scope": {"conversation": "conv_abc123"}, "count": 3}'
 echo
 
-# What comes next, without taking it.
+# The next number, without taking it.
 ask "$bates/v1/series/document/peek?project=CURL&type=9012"
 echo
 
-# Whether a text could be a number of a series, and what speaks against it.
+# Whether a text can be a number of a series, and if not, why.
 ask "$bates/v1/series/farmer/validate/123456789012"
 echo
 
@@ -34,7 +34,7 @@ ask -X PUT "$bates/v1/series/ticket" -H 'Content-Type: application/json' \
 ask -X POST "$bates/v1/series/ticket/next?count=2"
 echo
 
-# A number for a document that you save yourself: confirmed once it is saved, or else an explained gap.
+# A number for a document that you save yourself: confirm it once it is saved, or it becomes an explained gap.
 token=$(ask -X POST "$bates/v1/series/ticket/reservations" -d '{"seconds": 60}' | sed 's/.*"token":"\([^"]*\)".*/\1/')
 ask -X POST "$bates/v1/reservations/$token/confirm"
 echo

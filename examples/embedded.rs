@@ -40,7 +40,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("short {short} is position {} of {}", found[0].position, found[0].entry.series().name());
     println!("validate {:?}", bates.series("short")?.validate("no-key").reasons());
 
-    // Unused numbers go back to the store, so the next run continues without a gap. A numbering keeps the folder open.
+    // Unused numbers go back to the store, so the next run continues without a gap. A scope keeps the folder open.
     drop(documents);
     println!("closed with {} gaps", bates.close().await?);
     Ok(())

@@ -11,20 +11,20 @@ import sys
 import redis
 
 port = int(sys.argv[1]) if len(sys.argv) > 1 else 6380
-bates = redis.Redis(port=port, decode_responses=True)  # password="…" where the server has a secret
+bates = redis.Redis(port=port, decode_responses=True)  # password="…" if the server has a secret
 
-# The key names a scope: one counter for each project and type. It begins with the first call.
+# The key names a scope: one counter for each project and type. It starts with the first call.
 print("document", bates.lpop("id-pool:PROJ:9012"))
 
-# Many at once are one round trip. Nobody else gets one of them.
+# Many at once take one round trip. No other client gets any of them.
 for number in bates.lpop("id-pool:PROJ:9012", 5):
     print("document", number)
 
-# Messages inside a conversation: whoever asks later gets a higher number, on whatever connection.
+# Messages in a conversation: a later request gets a higher number, on any connection.
 for _ in range(3):
     print("message", bates.incr("seq:conv_abc123"))
 
-# Questions that do not depend on each other's answers go together.
+# Commands that do not depend on each other go into one pipeline.
 with bates.pipeline(transaction=False) as pipeline:
     for room in ("red", "green", "blue"):
         pipeline.incr(f"seq:{room}")
@@ -37,7 +37,7 @@ print("farmer", *bates.lpop("farmer", 2))
 # A series by its name, with its parameters, instead of by a key.
 print("by name", *bates.execute_command("BATES.NEXT", "document", "COUNT", 2, "project", "PROJ", "type", "9012"))
 
-# What was given is given: a counter cannot be set back.
+# A counter cannot be set back.
 try:
     bates.set("seq:conv_abc123", 1)
 except redis.ResponseError as error:

@@ -1,4 +1,4 @@
-//! A link shortener that makes keys out of its own memory: a call to Bates for a hundred links, not for each.
+//! A link shortener that takes keys from memory: one call to Bates for a hundred links, not one for each.
 //!
 //!     bates serve     # and in another terminal:
 //!     cargo run --example shortener
@@ -13,21 +13,21 @@ use axum::http::{StatusCode, header::LOCATION};
 use axum::{Router, routing::get, routing::post};
 use bates_client::{Client, Prefetched};
 
-/// Keys in advance, and the links. A real one keeps its links in a database, by their keys: no two are the same.
+/// Prefetched keys, and the links. A real shortener keeps its links in a database; the keys are unique.
 #[derive(Clone)]
 struct Shortener {
     keys: Prefetched,
     links: Arc<RwLock<HashMap<String, String>>>,
 }
 
-/// Waits only where no key is at hand. While Bates is away, those that are held last as long as they last.
+/// Waits only if no key is in memory. While Bates is down, the prefetched keys are used up first.
 async fn shorten(State(shortener): State<Shortener>, link: String) -> Result<String, (StatusCode, String)> {
     if !link.starts_with("https://") && !link.starts_with("http://") {
-        return Err((StatusCode::BAD_REQUEST, "this is no link\n".to_owned()));
+        return Err((StatusCode::BAD_REQUEST, "expected an http or https link\n".to_owned()));
     }
     let key = shortener.keys.next().await;
-    let key = key.map_err(|empty| (StatusCode::SERVICE_UNAVAILABLE, format!("{empty}\n")))?.to_string();
-    shortener.links.write().expect("nobody panics here").insert(key.clone(), link);
+    let key = key.map_err(|error| (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")))?.to_string();
+    shortener.links.write().expect("the lock is not poisoned").insert(key.clone(), link);
     Ok(key + "\n")
 }
 
@@ -35,22 +35,22 @@ async fn follow(
     State(shortener): State<Shortener>,
     Path(key): Path<String>,
 ) -> Result<(StatusCode, [(&'static str, String); 1]), StatusCode> {
-    let link = shortener.links.read().expect("nobody panics here").get(&key).cloned();
+    let link = shortener.links.read().expect("the lock is not poisoned").get(&key).cloned();
     Ok((StatusCode::FOUND, [(LOCATION.as_str(), link.ok_or(StatusCode::NOT_FOUND)?)]))
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let said = |nth, otherwise: &str| std::env::args().nth(nth).unwrap_or_else(|| otherwise.to_owned());
-    let client = Client::connect(said(2, "http://127.0.0.1:8080"))?;
+    let argument = |nth, default: &str| std::env::args().nth(nth).unwrap_or_else(|| default.to_owned());
+    let client = Client::connect(argument(2, "http://127.0.0.1:8080"))?;
     let shortener = Shortener { keys: client.series("short").prefetch(100), links: Arc::default() };
     let keys = shortener.keys.clone();
     let routes = Router::new().route("/", post(shorten)).route("/{key}", get(follow)).with_state(shortener);
-    let listener = tokio::net::TcpListener::bind(said(1, "127.0.0.1:3000")).await?;
+    let listener = tokio::net::TcpListener::bind(argument(1, "127.0.0.1:3000")).await?;
     println!("listening on {}", listener.local_addr()?);
     let stop = async { tokio::signal::ctrl_c().await.expect("a signal can be waited for") };
     axum::serve(listener, routes).with_graceful_shutdown(stop).await?;
-    // What was not used is reported, so that nobody wonders what became of it.
+    // Report unused keys, so that Bates can explain the gap.
     println!("{} keys were not used", keys.close().await?);
     Ok(())
 }

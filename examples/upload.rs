@@ -1,4 +1,4 @@
-//! An upload service that numbers documents: PROJ-9012-1001 and so on, each once, and no number without a file.
+//! An upload service that numbers documents: PROJ-9012-1001 and so on, each once, and each with a file.
 //!
 //!     bates serve & cargo run --example upload
 //!     curl -H 'Idempotency-Key: order-4711' --data-binary @plan.pdf 127.0.0.1:3010/PROJ/9012
@@ -10,8 +10,8 @@ use std::{path::Path as Folder, path::PathBuf, time::Duration};
 
 type Uploads = State<(Client, PathBuf)>;
 
-/// Reserves a number, saves the file under it, and says so. The same key gets the same number and keeps its first file;
-/// what is not confirmed within a minute is a gap with a reason.
+/// Reserves a number, saves the file under it, and confirms. The same key gets the same number and keeps its first
+/// file; a number that is not confirmed within a minute becomes an explained gap.
 async fn upload(
     State((bates, folder)): Uploads,
     Path((project, kind)): Path<(String, String)>,
@@ -35,7 +35,7 @@ async fn upload(
     bates.confirm(&reserved.token).await.map(|_| reserved.id + "\n").map_err(failed)
 }
 
-/// Under another name first: who reads sees a whole file or none. A number of this series leads to no other folder.
+/// Writes to another name first, so that a reader never sees half a file. A number of this series has no slash.
 async fn save(folder: &Folder, id: &str, file: &[u8]) -> std::io::Result<()> {
     let part = folder.join(format!("{id}.{}", uuid::Uuid::new_v4()));
     tokio::fs::write(&part, file).await?;
@@ -49,10 +49,10 @@ async fn download(State((_, folder)): Uploads, Path(id): Path<String>) -> Result
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let said = |nth, otherwise: &str| std::env::args().nth(nth).unwrap_or_else(|| otherwise.to_owned());
-    let (bates, folder) = (Client::connect(said(2, "http://127.0.0.1:8080"))?, said(3, "uploads"));
+    let argument = |nth, default: &str| std::env::args().nth(nth).unwrap_or_else(|| default.to_owned());
+    let (bates, folder) = (Client::connect(argument(2, "http://127.0.0.1:8080"))?, argument(3, "uploads"));
     tokio::fs::create_dir_all(&folder).await?;
-    let listener = tokio::net::TcpListener::bind(said(1, "127.0.0.1:3010")).await?;
+    let listener = tokio::net::TcpListener::bind(argument(1, "127.0.0.1:3010")).await?;
     println!("listening on {}", listener.local_addr()?);
     let routes = Router::new().route("/{project}/{type}", post(upload)).route("/{id}", get(download));
     Ok(axum::serve(listener, routes.with_state((bates, folder.into()))).await?)

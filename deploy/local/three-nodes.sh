@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Three nodes on one PostgreSQL behind PgBouncer, as processes of this machine: what deploy/compose does, without
-# Docker. Everything is in one folder, which stays, and everything ends with Ctrl-C.
+# Three nodes on one PostgreSQL behind PgBouncer, as processes of this machine: deploy/compose without Docker. All files
+# are in one folder, which stays; Ctrl-C ends all processes.
 #
 #   cargo build --release && deploy/local/three-nodes.sh [FOLDER]
 #
 # Needs the server programs of PostgreSQL and PgBouncer (Debian: postgresql, pgbouncer). With nginx and its stream
-# module (Debian: nginx, libnginx-mod-stream), a load balancer stands before the nodes, as in deploy/compose;
-# BALANCER= does without.
+# module (Debian: nginx, libnginx-mod-stream), a load balancer runs in front of the nodes, as in deploy/compose;
+# BALANCER= turns it off.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -20,7 +20,7 @@ for program in initdb postgres pgbouncer "$bates"; do
     command -v "$program" >/dev/null || { echo "$program is missing" >&2; exit 1; }
 done
 
-# Neither PostgreSQL nor PgBouncer runs as root.
+# PostgreSQL and PgBouncer refuse to run as root.
 as=()
 mkdir -p "$folder"
 if [ "$(id -u)" = 0 ]; then
@@ -31,7 +31,7 @@ fi
 pids=()
 end() {
     trap - EXIT
-    # The last first: nodes give unused numbers back before their database goes.
+    # In reverse order: nodes release unused numbers before their database stops.
     for ((at = ${#pids[@]} - 1; at >= 0; at--)); do
         # PostgreSQL would wait for its clients on SIGTERM.
         kill -s "$([ "$at" = 0 ] && echo INT || echo TERM)" "${pids[at]}" 2>/dev/null || true
@@ -45,7 +45,7 @@ trap 'exit 0' INT TERM
 "${as[@]}" postgres -D "$folder/postgres" -p "$postgres_port" -c listen_addresses=127.0.0.1 \
     -c unix_socket_directories= >"$folder/postgres.log" 2>&1 &
 pids+=($!)
-# Another server on this port would be taken for ours.
+# Wait for our own log: another server may answer on this port.
 until grep -q 'ready to accept connections' "$folder/postgres.log"; do
     kill -0 "${pids[0]}" 2>/dev/null || { cat "$folder/postgres.log" >&2; exit 1; }
     sleep 0.2
@@ -62,7 +62,7 @@ auth_type = any
 pool_mode = transaction
 default_pool_size = 20
 max_client_conn = 1000
-; Not 15 seconds: PostgreSQL is asked again soon after it was away.
+; Default 15 seconds: reconnect sooner after PostgreSQL was down.
 server_login_retry = 1
 INI
 "${as[@]}" pgbouncer "$folder/pgbouncer.ini" >"$folder/pgbouncer.log" 2>&1 &
@@ -81,7 +81,7 @@ for node in 1 2 3; do
 done
 
 if command -v nginx >/dev/null && [ -n "${BALANCER-1}" ]; then
-    # Debian keeps the stream module in a file of its own. Nothing is written outside of the folder.
+    # Debian ships the stream module in a separate file. Nothing is written outside the folder.
     {
         for module in /usr/lib/nginx/modules/ngx_stream_module.so /usr/lib64/nginx/modules/ngx_stream_module.so; do
             [ -f "$module" ] && echo "load_module $module;"
@@ -105,7 +105,7 @@ if command -v nginx >/dev/null && [ -n "${BALANCER-1}" ]; then
 fi
 
 echo "Ctrl-C ends them all."
-# One that ends by itself is told, and ends the others.
+# If one process ends by itself, report it and end the others.
 wait -n "${pids[@]}" || true
 echo "a process ended: look at the logs in $folder" >&2
 exit 1

@@ -1,4 +1,4 @@
-//! Fuzzes `parse` and `validate`: a text is refused with a reason, or read as what renders to it.
+//! Fuzzes `parse` and `validate`: a text is refused with a reason, or renders back to itself.
 #![no_main]
 
 #[path = "../../crates/bates-pattern/tests/it/claims.rs"]
@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use bates_pattern::Pattern;
 use libfuzzer_sys::fuzz_target;
 
-/// Patterns of every kind, among which the first byte of the input picks.
+/// Patterns of every kind; the first byte of the input picks one.
 static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
     let templates = [
         ("{project}-{type}-{seq}", 0),

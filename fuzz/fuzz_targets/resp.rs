@@ -1,4 +1,4 @@
-//! Fuzzes the reader of the Redis protocol: any bytes are commands or refused, the same however they are split.
+//! Fuzzes the reader of the Redis protocol: it accepts or refuses any bytes, in the same way however they are split.
 #![no_main]
 
 #[path = "../../crates/bates-server/tests/it/claims.rs"]

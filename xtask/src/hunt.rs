@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 use crate::cargo;
 
-/// The modules in that folder.
+/// The modules in `crates/bates/tests/it/hunts`.
 const HUNTS: [&str; 4] = ["answers", "calls", "redis", "runtimes"];
 
 #[derive(clap::Args)]
@@ -27,9 +27,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         Some(name) => bail!("unknown hunt {name:?}; expected one of {}", HUNTS.join(", ")),
         None => "hunts::".to_owned(),
     };
-    let words = ["test", "-p", "bates", "--test", "it", "--", "--nocapture", "--test-threads=1", &name];
+    let test_arguments =
+        ["test", "-p", "bates", "--test", "it", "--", "--nocapture", "--test-threads=1", &name];
     let mut command = cargo::command();
-    command.args(words);
+    command.args(test_arguments);
     command.env("BATES_HUNT_SECONDS", arguments.seconds.to_string());
     command.env("BATES_HUNT_SEED", arguments.seed.to_string());
     Ok(cargo::exit_code(command.status()?))

@@ -1,5 +1,5 @@
 //! Installs the client libraries of other languages that the tests use into folders under `target/`, with the package
-//! manager of their language. Must never touch what is installed on the machine.
+//! manager of their language. Must never change the packages of the machine.
 
 use std::fs;
 use std::path::Path;

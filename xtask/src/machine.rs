@@ -11,7 +11,7 @@ struct Program {
     binary: &'static str,
     /// Its package on Debian and Ubuntu.
     package: &'static str,
-    /// What to look for on other systems.
+    /// Its name for other systems.
     product: &'static str,
 }
 
@@ -38,7 +38,7 @@ const PROGRAMS: [Program; 16] = [
     Program { binary: "systemd-analyze", package: "systemd", product: "systemd, which checks its units" },
 ];
 
-/// Installs missing programs; needs no rights if none is missing.
+/// Installs missing programs; needs root only if one is missing.
 pub(crate) fn prepare() -> Result<()> {
     let is_missing = |binary: &str| programs::find(binary).is_none();
     let missing = missing(is_missing);
@@ -80,7 +80,7 @@ fn install(missing: &[&'static Program]) -> Result<()> {
     apt_get(as_root, &[&["install", "-y", "-qq", "--no-install-recommends"], packages.as_slice()].concat())
 }
 
-/// The words before a command that only root may run.
+/// The prefix of a command that only root may run.
 fn as_root(is_root: bool, has_sudo: bool) -> Result<&'static [&'static str]> {
     match (is_root, has_sudo) {
         (true, _) => Ok(&[]),
@@ -91,9 +91,9 @@ fn as_root(is_root: bool, has_sudo: bool) -> Result<&'static [&'static str]> {
 
 /// `env` stands between because `sudo` drops the environment.
 fn apt_get(as_root: &[&str], arguments: &[&str]) -> Result<()> {
-    let words = [as_root, &["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"], arguments].concat();
-    let line = words.join(" ");
-    let status = Command::new(words[0]).args(&words[1..]).status();
+    let command = [as_root, &["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"], arguments].concat();
+    let line = command.join(" ");
+    let status = Command::new(command[0]).args(&command[1..]).status();
     let status = status.with_context(|| format!("cannot run `{line}`"))?;
     ensure!(status.success(), "`{line}` failed: {status}");
     Ok(())
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_complete_machine_misses_nothing() {
+    fn a_complete_machine_needs_no_program() {
         assert!(missing(|_| false).is_empty());
     }
 
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn without_apt_the_missing_programs_are_named() {
+    fn the_message_without_apt_names_the_missing_programs() {
         let message = how_to_install(&missing(|binary| binary == "redis-server"));
         assert!(message.contains("redis-server, of the Redis server"));
         assert!(!message.contains("initdb"));

@@ -1,4 +1,4 @@
-//! `cargo xtask`: runs what takes more than one plain cargo command, for contributors and CI. Owns the command line;
+//! `cargo xtask`: tasks that take more than one plain cargo command, for contributors and CI. Owns the command line;
 //! each command is a module. Must never be needed to build or use Bates.
 
 use std::{path::Path, process::ExitCode};
@@ -21,7 +21,7 @@ mod tidy;
     about = "Tests, checks and measures Bates",
     disable_help_subcommand = true,
     after_help = "Examples:
-  cargo xtask test                       install what the tests need, then run all tests
+  cargo xtask test                       install missing programs, then run all tests
   cargo xtask test -- -p bates-pattern   the tests of one crate
   cargo xtask tidy                       check the style rules
   cargo xtask tidy --bless               lower the recorded limits to the current values
@@ -35,7 +35,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Install what is missing, start a private PostgreSQL and Redis, and run the tests
+    /// Install missing programs, start a private PostgreSQL and Redis, and run the tests
     Test(test::Arguments),
     /// Check the style rules that a program can check
     Tidy(tidy::Arguments),

@@ -1,6 +1,6 @@
-//! `cargo xtask tidy`: the style rules that a program can check. Owns the gathering of what the rules look at
-//! and the verdict; each rule is a pure function in a module of its own. With `--bless` it lowers the figures of
-//! the ratchets; it must never change another file.
+//! `cargo xtask tidy`: the style rules that a program can check. Reads the files, runs the rules and prints the
+//! findings; each rule is a pure function in its own module. With `--bless` it lowers the figures of the ratchets; it
+//! must never change another file.
 
 use std::{fs, path::Path, process::ExitCode};
 
@@ -28,7 +28,7 @@ const MAP: &str = "ARCHITECTURE.md";
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Lower the figures in tidy-ratchet.txt and tidy-words.txt to what is there now; never raises one
+    /// Lower the figures in tidy-ratchet.txt and tidy-words.txt to the current values; never raises one
     #[arg(long)]
     bless: bool,
 }
@@ -58,10 +58,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let map = read_or_empty(&root.join(MAP))?;
     findings.extend(map::check(MAP, &map, &tree.crates(), |path| root.join(path).exists()));
     findings.extend(links::check(&tree.documents, |path| root.join(path).exists()));
-    Ok(verdict(findings, tree.sources.len()))
+    Ok(report(findings, tree.sources.len()))
 }
 
-fn verdict(mut findings: Vec<Finding>, sources: usize) -> ExitCode {
+fn report(mut findings: Vec<Finding>, sources: usize) -> ExitCode {
     if findings.is_empty() {
         println!("tidy: {sources} Rust files, nothing found");
         return ExitCode::SUCCESS;
@@ -74,7 +74,7 @@ fn verdict(mut findings: Vec<Finding>, sources: usize) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// A file that is not there has nothing in it; the rules say whether that is a fault.
+/// A missing file counts as empty; the rules decide whether that is an error.
 fn read_or_empty(path: &Path) -> Result<String> {
     if !path.exists() {
         return Ok(String::new());

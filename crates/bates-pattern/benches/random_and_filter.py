@@ -1,5 +1,5 @@
 """The usual way to make OpenG2P identifiers, as a peer for the benchmark: draw random digits, add the check digit,
-and discard what the rules reject. Prints accepted identifiers per second of one core."""
+and discard those that the rules reject. Prints accepted identifiers per second of one core."""
 
 import re
 import secrets

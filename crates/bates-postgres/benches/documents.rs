@@ -1,5 +1,5 @@
-//! How many documents a second one node numbers on a PostgreSQL of its own, on this machine's disk: bodies of 1 KiB,
-//! each with a key or without, in one scope or in a hundred; and how fast they are claimed and settled.
+//! `cargo xtask bench outbox`: documents per second of one node on a private PostgreSQL, with bodies of 1 KiB, with and
+//! without keys, in one scope and in a hundred: first assigned, then claimed and settled.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use bates_postgres::{Address, OpenMode, PostgresStore, Settings};
 use bates_testkit::PrivatePostgres;
 use uuid::Uuid;
 
-/// Calls that wait together.
+/// Concurrent callers.
 const CALLERS: u64 = 4_000;
-const LASTS: Duration = Duration::from_secs(5);
+const PHASE: Duration = Duration::from_secs(5);
 
 #[tokio::main]
 async fn main() {
@@ -28,11 +28,11 @@ async fn main() {
         let store = PostgresStore::open(&address, Settings::default(), OpenMode::New).await.unwrap();
         store.pin(definition(), None).await.unwrap();
         let store = Arc::new(store);
-        let (count, taken) = assignment(&store, scopes, is_keyed).await;
-        let rate = |count: u64, taken: Duration| u128::from(count) * 1_000 / taken.as_millis().max(1);
-        println!("{scopes:>3} scopes, keys: {is_keyed:<5}  assigned {:>7}/s", rate(count, taken));
-        let (count, taken) = delivered(&store).await;
-        println!("                         delivered {:>6}/s", rate(count, taken));
+        let (count, elapsed) = assign_documents(&store, scopes, is_keyed).await;
+        let rate = |count: u64, elapsed: Duration| u128::from(count) * 1_000 / elapsed.as_millis().max(1);
+        println!("{scopes:>3} scopes, keys: {is_keyed:<5}  assigned {:>7}/s", rate(count, elapsed));
+        let (count, elapsed) = deliver_documents(&store).await;
+        println!("                         delivered {:>6}/s", rate(count, elapsed));
     }
 }
 
@@ -51,8 +51,8 @@ fn definition() -> Definition {
     }
 }
 
-async fn assignment(store: &Arc<PostgresStore>, scopes: u64, is_keyed: bool) -> (u64, Duration) {
-    let (began, count) = (Instant::now(), Arc::new(AtomicU64::new(0)));
+async fn assign_documents(store: &Arc<PostgresStore>, scopes: u64, is_keyed: bool) -> (u64, Duration) {
+    let (started, count) = (Instant::now(), Arc::new(AtomicU64::new(0)));
     let pattern = Pattern::compile("{scope}-{seq}", Options::default()).unwrap();
     let callers = (0..CALLERS).map(|caller| {
         let (store, count) = (store.clone(), count.clone());
@@ -63,7 +63,7 @@ async fn assignment(store: &Arc<PostgresStore>, scopes: u64, is_keyed: bool) -> 
             scope: ScopeKey::new([("scope", &*name)], None).unwrap(),
         };
         tokio::spawn(async move {
-            while began.elapsed() < LASTS {
+            while started.elapsed() < PHASE {
                 store.assign(document(&scope_id, &scope, is_keyed)).await.unwrap();
                 count.fetch_add(1, Ordering::Relaxed);
             }
@@ -72,7 +72,7 @@ async fn assignment(store: &Arc<PostgresStore>, scopes: u64, is_keyed: bool) -> 
     for caller in callers.collect::<Vec<_>>() {
         caller.await.unwrap();
     }
-    (count.load(Ordering::Relaxed), began.elapsed())
+    (count.load(Ordering::Relaxed), started.elapsed())
 }
 
 fn document(scope_id: &ScopeId, scope: &Arc<Scope>, is_keyed: bool) -> AssignRequest {
@@ -92,9 +92,9 @@ fn document(scope_id: &ScopeId, scope: &Arc<Scope>, is_keyed: bool) -> AssignReq
     }
 }
 
-async fn delivered(store: &PostgresStore) -> (u64, Duration) {
-    let (began, mut count) = (Instant::now(), 0);
-    while began.elapsed() < LASTS {
+async fn deliver_documents(store: &PostgresStore) -> (u64, Duration) {
+    let (started, mut count) = (Instant::now(), 0);
+    while started.elapsed() < PHASE {
         let claim = ClaimRequest {
             series: "document".parse().unwrap(),
             limit: 500,
@@ -112,5 +112,5 @@ async fn delivered(store: &PostgresStore) -> (u64, Duration) {
         });
         count += store.settle_claims(settled.collect()).await.unwrap();
     }
-    (count, began.elapsed())
+    (count, started.elapsed())
 }

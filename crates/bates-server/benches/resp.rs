@@ -1,6 +1,5 @@
-//! `cargo xtask bench resp`: what it costs to read a command and to write an answer, beside the parser that
-//! people would take instead. Samples of all rows are interleaved, and medians are printed: the machine is
-//! noisy.
+//! `cargo xtask bench resp`: times reading a command and writing an answer, beside a common parser. Samples of all rows
+//! are interleaved and medians are printed, because machines are noisy.
 #![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 #![allow(clippy::unwrap_used)]
 
@@ -13,10 +12,10 @@ use resp_rs::resp2;
 
 const SAMPLES: usize = 31;
 const SAMPLE_NS: f64 = 3_000_000.0;
-/// What `redis-benchmark -t incr` sends.
+/// The command that `redis-benchmark -t incr` sends.
 const INCR: &[u8] = b"*2\r\n$4\r\nINCR\r\n$16\r\nkey:__rand_int__\r\n";
 
-/// One thing measured: a closure that does it `n` times, and how many commands or answers each time is.
+/// One measured operation: a closure that runs it `n` times, each with `depth` commands or answers.
 struct Row {
     name: String,
     aim: Option<f64>,
@@ -41,7 +40,7 @@ impl Row {
         started.elapsed().as_nanos() as f64 / n as f64
     }
 
-    /// Nanoseconds of one command or answer.
+    /// Nanoseconds per command or answer.
     fn median(&mut self) -> f64 {
         self.samples.sort_by(f64::total_cmp);
         self.samples[self.samples.len() / 2] / self.depth as f64
@@ -87,7 +86,7 @@ fn read(name: &str, command: &[u8], depth: usize) -> Row {
         for _ in 0..n {
             let mut rest = black_box(&pipeline[..]);
             while let Progress::Command(command) = reader.read(rest).unwrap() {
-                // As a server does: it looks at the name and the key.
+                // Like the server, look at the name and the key.
                 black_box((command.name(), command.arg(1)));
                 rest = &rest[command.consumed()..];
             }
@@ -100,9 +99,9 @@ fn peer_read(depth: usize) -> Row {
     Row::new(format!("peer: resp-rs, pipeline {depth}"), depth, move |n| {
         for _ in 0..n {
             let mut rest = black_box(&pipeline).clone();
-            while let Ok((frame, behind)) = resp2::parse_frame(rest) {
+            while let Ok((frame, remaining)) = resp2::parse_frame(rest) {
                 black_box(&frame);
-                rest = behind;
+                rest = remaining;
             }
         }
     })
@@ -137,7 +136,7 @@ fn bulk(depth: usize) -> Row {
     })
 }
 
-/// The worst a client can do to the reader: a call for every byte.
+/// The worst case for the reader: one call per byte.
 fn byte_by_byte() -> Row {
     let mut reader = Reader::new(Limits::AUTHENTICATED);
     let name = format!("read INCR key, arriving in {} pieces", INCR.len());

@@ -1,4 +1,4 @@
-//! How many documents a folder takes in a second, each on disk. Must never leave its files behind.
+//! `cargo xtask bench sinks`: documents per second that a folder sink writes and syncs. Must never leave its files.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ const DOCUMENTS: usize = 200_000;
 const BODY_BYTES: usize = 1_024;
 
 fn delivery(position: u64, body: &str) -> Delivery {
-    // A hundred scopes, as documents of several projects come mixed.
+    // A hundred scopes, like documents of several projects.
     let project = format!("P{}", position % 100);
     let scope = ScopeKey::new([("project", &*project)], None).expect("a scope");
     Delivery {
@@ -24,8 +24,8 @@ fn delivery(position: u64, body: &str) -> Delivery {
     }
 }
 
-/// `folder [DOCUMENTS] [BATCH] [FOLDER]`. One run a process: a file system that discards the blocks of files that were
-/// removed does so during the next syncs, and a second run would pay for the first.
+/// `folder [DOCUMENTS] [BATCH] [FOLDER]`. One run per process: some file systems discard the blocks of removed files during
+/// later syncs, so a second run would pay for the first.
 fn main() {
     let arguments: Vec<_> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let count = |at: usize| arguments.get(at).map(|argument| argument.parse().expect("a count"));

@@ -1,5 +1,5 @@
 //! `cargo xtask bench sqlite`: grants per second of the embedded store, in `TMPDIR`, and the processor time of each.
-//! One caller waits for every commit; many callers share commits. Medians of rounds that take turns.
+//! One caller waits for every commit; many callers share commits. The loads take turns; medians are printed.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use bates_core::{Definition, GrantPurpose, GrantRequest, ScopeId, ScopeKey};
 use bates_sqlite::{OpenMode, SqliteStore};
 use tempfile::TempDir;
 
-/// How many callers there are, and how many grants all of them ask for in a round.
+/// The number of callers, and the grants that all of them together request in a round.
 const LOADS: [(u64, u64); 3] = [(1, 2_000), (16, 20_000), (1_000, 200_000)];
 const SCOPES: u64 = 1_000;
 const ROUNDS: usize = 9;
@@ -23,9 +23,9 @@ async fn main() {
     let mut measured = [const { (Vec::new(), Vec::new()) }; LOADS.len()];
     for _ in 0..ROUNDS {
         for ((callers, grants), (rates, costs)) in LOADS.iter().zip(&mut measured) {
-            let (began, used) = (Instant::now(), processor_time());
-            ask(&store, *callers, grants / callers).await;
-            let micros = u64::try_from(began.elapsed().as_micros()).unwrap();
+            let (started, used) = (Instant::now(), processor_time());
+            request_grants(&store, *callers, grants / callers).await;
+            let micros = u64::try_from(started.elapsed().as_micros()).unwrap();
             rates.push(grants * 1_000_000 / micros);
             costs.push(u64::try_from(processor_time().saturating_sub(used).as_nanos()).unwrap() / grants);
         }
@@ -38,11 +38,11 @@ async fn main() {
     }
 }
 
-/// What the process has used, user and system together.
+/// The processor time of this process, user and system.
 fn processor_time() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
     let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
-    // In hundredths of a second, whatever the kernel counts in.
+    // The kernel reports hundredths of a second.
     let ticks = |at: usize| fields[at].parse::<u64>().unwrap();
     Duration::from_millis((ticks(11) + ticks(12)) * 10)
 }
@@ -62,12 +62,12 @@ fn definition() -> Definition {
     }
 }
 
-async fn ask(store: &Arc<SqliteStore>, callers: u64, each: u64) {
+async fn request_grants(store: &Arc<SqliteStore>, callers: u64, each: u64) {
     let callers = (0..callers).map(|caller| {
         let store = store.clone();
         tokio::spawn(async move {
             for turn in 0..each {
-                store.grant(want((caller * 7 + turn * 13) % SCOPES)).await.unwrap();
+                store.grant(request((caller * 7 + turn * 13) % SCOPES)).await.unwrap();
             }
         })
     });
@@ -76,7 +76,7 @@ async fn ask(store: &Arc<SqliteStore>, callers: u64, each: u64) {
     }
 }
 
-fn want(scope: u64) -> GrantRequest {
+fn request(scope: u64) -> GrantRequest {
     let scope = ScopeKey::new([("name", &*scope.to_string())], None).unwrap();
     GrantRequest {
         scope_id: ScopeId { series: "counter".parse().unwrap(), scope },

@@ -1,4 +1,4 @@
-//! Certificates for tests of TLS. Must never be trusted by anybody else.
+//! Certificates for tests of TLS. Must never be trusted outside tests.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,8 +7,8 @@ use tempfile::TempDir;
 
 use crate::programs;
 
-/// A folder with an authority, `ca.pem`, and a certificate of its for the name localhost, `server.pem` with
-/// `server.key`. Panics where openssl is missing or fails.
+/// A folder with an authority, `ca.pem`, and a certificate that it signed for localhost: `server.pem` and
+/// `server.key`. Panics if openssl is missing or fails.
 pub fn certificates() -> TempDir {
     let folder = TempDir::with_prefix("bates-certificates-").expect("a temporary folder");
     let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout";

@@ -1,23 +1,23 @@
-//! Libraries of other languages that tests use as they are: which, at what version, and where they lie. Owns the
-//! pins. Must never install anything; `cargo xtask test` does.
+//! Libraries of other languages that tests use: their pinned versions, and the folders they are in. Must never
+//! install anything; `cargo xtask test` does.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::{ServerError, programs};
 
-/// A library in a folder of its own, with all that it needs.
+/// A library in its own folder, with its dependencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Library {
-    /// What runs programs that use it.
+    /// The program that runs scripts that use it.
     pub interpreter: &'static str,
-    /// Its name where it is published.
+    /// Its name in the package registry.
     pub package: &'static str,
     /// The one version that is tested.
     pub version: &'static str,
-    /// The digest of what is published, where it is a program that somebody else packed.
+    /// The digest of the package, for programs that a third party packaged.
     pub sha256: Option<&'static str>,
-    /// The variable that tells the interpreter where to look, and the part of the folder to look in.
+    /// The variable with the search path of the interpreter, and the part of the folder that goes into it.
     search: (&'static str, &'static str),
 }
 
@@ -48,14 +48,14 @@ pub const KUBERNETES_VALIDATE: Library = Library {
     search: ("PYTHONPATH", ""),
 };
 
-/// Where Helm is: what was installed for the tests, or else that of the machine.
+/// The path of Helm: the one installed for the tests, or else that of the machine.
 pub fn helm() -> Result<PathBuf, ServerError> {
-    let ours = HELM.folder().join("bin/helm");
-    let found = if ours.is_file() { Some(ours) } else { programs::find("helm") };
+    let installed = HELM.folder().join("bin/helm");
+    let found = if installed.is_file() { Some(installed) } else { programs::find("helm") };
     found.ok_or(ServerError::ProgramMissing { program: "helm" })
 }
 
-/// The Redis client of Node that most programs use.
+/// The most common Redis client of Node.
 pub const IOREDIS: Library = Library {
     interpreter: "node",
     package: "ioredis",
@@ -65,18 +65,18 @@ pub const IOREDIS: Library = Library {
 };
 
 impl Library {
-    /// Where it lies, or belongs: another version has another folder.
+    /// Its folder; each version has its own.
     pub fn folder(&self) -> PathBuf {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/clients");
         root.join(format!("{}-{}-{}", self.interpreter, self.package, self.version))
     }
 
-    /// Whether it is there, whole: it is put there in one step.
+    /// Whether it is installed. A folder appears only when it is complete.
     pub fn is_installed(&self) -> bool {
         self.folder().is_dir()
     }
 
-    /// A program that uses it.
+    /// A command that runs a script with this library.
     pub fn run(&self, script: &Path) -> Result<Command, ServerError> {
         if !self.is_installed() {
             return Err(ServerError::LibraryMissing { library: self.package });
@@ -84,7 +84,7 @@ impl Library {
         let (variable, part) = self.search;
         let mut command = Command::new(self.interpreter);
         command.arg(script).env(variable, self.folder().join(part));
-        // Nothing is written beside the scripts.
+        // Python must not write cache files beside the scripts.
         command.env("PYTHONDONTWRITEBYTECODE", "1");
         Ok(command)
     }
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_library_that_is_not_there_is_named_with_its_cure() {
+    fn the_error_for_a_missing_library_says_how_to_install_it() {
         let unpublished = Library { version: "0.0.0-none", ..IOREDIS };
         let message = unpublished.run(Path::new("x.js")).unwrap_err().to_string();
         assert!(message.contains("`ioredis`") && message.contains("cargo xtask test"), "{message}");

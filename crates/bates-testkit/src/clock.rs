@@ -6,24 +6,24 @@ use std::time::Duration;
 use bates_core::Runtime;
 use jiff::Timestamp;
 
-/// A clock that tests move.
+/// A clock that a test sets.
 #[derive(Debug)]
 pub struct FakeClock(Mutex<Timestamp>);
 
 impl FakeClock {
-    /// A clock that stands at a moment, as in `2026-12-31T23:59:59Z`.
+    /// A clock that shows this moment, such as `2026-12-31T23:59:59Z`.
     pub fn at(moment: &str) -> Self {
-        Self(Mutex::new(read(moment)))
+        Self(Mutex::new(parse(moment)))
     }
 
-    /// Moves it to another moment, earlier or later.
+    /// Sets the clock to an earlier or later moment.
     pub fn set(&self, moment: &str) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = read(moment);
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = parse(moment);
     }
 }
 
-fn read(moment: &str) -> Timestamp {
-    moment.parse().expect("a moment as in 2026-12-31T23:59:59Z")
+fn parse(moment: &str) -> Timestamp {
+    moment.parse().expect("a moment such as 2026-12-31T23:59:59Z")
 }
 
 impl Runtime for FakeClock {

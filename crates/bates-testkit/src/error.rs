@@ -1,5 +1,5 @@
-//! Why a private server could not be had. Every message names the server and what to do next, because
-//! the reader is someone whose first test run just failed. Must never swallow what the server itself said.
+//! Errors of private servers. Every message names the server and what to do next, because the reader is someone whose
+//! first test run just failed. Must never hide the output of the server.
 
 use std::{error::Error as _, fmt, io, time::Duration};
 
@@ -29,51 +29,51 @@ pub enum ServerError {
         /// The user that the server would run as.
         user: &'static str,
     },
-    /// The operating system refused something.
+    /// The operating system refused an operation.
     #[error("{server}: cannot {doing}")]
     Refused {
         /// The server that was being handled.
         server: &'static str,
-        /// What was being done, as a verb and its object.
+        /// The operation, as a verb and its object.
         doing: &'static str,
         /// The operating system's reason.
         source: io::Error,
     },
     /// The server, or the program that prepares its files, ended before it was ready.
-    #[error("{server} ended before it was ready; it said:\n{log}")]
+    #[error("{server} ended before it was ready; its output:\n{log}")]
     Ended {
         /// The server that ended.
         server: &'static str,
-        /// Everything it wrote.
+        /// Its output.
         log: String,
     },
     /// The server was still not ready, or still not gone, after a generous wait.
-    #[error("{server} was not {state} within {} s; it said:\n{log}", waited.as_secs())]
+    #[error("{server} was not {state} within {} s; its output:\n{log}", waited.as_secs())]
     Late {
         /// The server that was late.
         server: &'static str,
-        /// What was waited for: `ready` or `gone`.
+        /// The expected state: `ready` or `gone`.
         state: &'static str,
-        /// How long it was given.
+        /// How long the test waited.
         waited: Duration,
-        /// Everything it wrote so far.
+        /// Its output so far.
         log: String,
     },
 }
 
 impl ServerError {
-    /// Whether another process took the port between its choice and its use.
+    /// Whether another process took the port after it was chosen.
     pub(crate) fn is_port_taken(&self) -> bool {
         matches!(self, Self::Ended { log, .. } if log.contains("Address already in use"))
     }
 
-    /// Names an operation for the error that it may end in: `.map_err(ServerError::refused(…))`.
+    /// Turns an I/O error into one that names the operation: `.map_err(ServerError::refused(…))`.
     pub(crate) fn refused(server: &'static str, doing: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Refused { server, doing, source }
     }
 }
 
-/// A test unwraps, and a failed `unwrap` prints this: it should be the sentence, not the variant.
+/// A failed `unwrap` in a test prints this: the sentence, not the variant.
 impl fmt::Debug for ServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.source() {
@@ -88,14 +88,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_program_is_named_with_its_cure() {
+    fn the_error_for_a_missing_program_says_how_to_install_it() {
         let message = format!("{:?}", ServerError::ProgramMissing { program: "redis-server" });
         assert!(message.contains("`redis-server`"));
         assert!(message.contains("run `cargo xtask test`, which installs it"));
     }
 
     #[test]
-    fn only_a_taken_port_is_worth_another_port() {
+    fn only_the_log_of_a_taken_port_counts_as_port_taken() {
         let ended = |log: &str| ServerError::Ended { server: "Redis", log: log.to_owned() };
         assert!(ended("bind: Address already in use").is_port_taken());
         assert!(!ended("No space left on device").is_port_taken());

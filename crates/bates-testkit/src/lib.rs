@@ -1,9 +1,8 @@
-//! What the tests of Bates stand on. Owns private servers: each test that asks for one has a real
-//! PostgreSQL or Redis of its own, on a loopback port of its own, gone when the test is over. And the
-//! conformance suite that every store must pass, with a model of the port and faults for what stands on it; and
-//! the checker of what clients were answered.
+//! Shared parts of the tests of Bates: private PostgreSQL and Redis servers, each on its own loopback port and
+//! stopped when its test ends; the conformance suite that every store must pass; a store in memory that injects
+//! faults; a simulator; and the checker of the answers that clients logged.
 //!
-//! Must never ship, never touch a server it did not start, and never stand in for one with a fake.
+//! Must never ship, touch a server that it did not start, or replace one with a fake.
 
 mod certificates;
 pub mod clients;

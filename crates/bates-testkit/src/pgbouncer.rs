@@ -1,5 +1,5 @@
-//! A private PgBouncer in transaction mode, before a private PostgreSQL: what many installations put between, and
-//! what forgets everything about a session between two transactions.
+//! A private PgBouncer in transaction mode in front of a private PostgreSQL. Many installations use one, and it
+//! keeps no session state between two transactions.
 
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
@@ -15,7 +15,7 @@ use crate::{ServerError, programs};
 const PGBOUNCER: Server =
     Server { name: "PgBouncer", ready: "process up", stop_signal: "INT", end_signal: "KILL" };
 
-/// A PgBouncer of one's own, ended when dropped.
+/// A private PgBouncer, stopped when dropped.
 pub struct PrivatePgBouncer {
     // Invariant: before `_dir`, so that the server is gone when its folder is removed.
     process: ServerProcess,
@@ -24,22 +24,22 @@ pub struct PrivatePgBouncer {
 }
 
 impl PrivatePgBouncer {
-    /// Starts one before a PostgreSQL, with few connections to it, so that clients share them.
+    /// Starts one in front of a PostgreSQL, with so few connections that clients must share them.
     pub fn start(postgres: &PrivatePostgres) -> Result<Self, ServerError> {
         let program = program()?;
         let dir = TempDir::with_prefix("bates-pgbouncer-")
             .map_err(ServerError::refused(PGBOUNCER.name, "make a temporary folder"))?;
-        // It refuses to run as root, as PostgreSQL does.
+        // Like PostgreSQL, it refuses to run as root.
         let owner = Owner::instead_of_root()?;
         let (process, port) = ServerProcess::start_on_free_port(PGBOUNCER, dir.path(), |port| {
-            // A file that cannot be written is a server that does not start, and says so.
+            // Without its file, the server does not start and says why.
             let _ = configure(dir.path(), postgres.port(), port, owner);
             command(&program, dir.path(), owner)
         })?;
         Ok(Self { process, _dir: dir, port })
     }
 
-    /// Where clients connect: the same database, through it.
+    /// The URL of the database, through this PgBouncer.
     pub fn url(&self) -> String {
         format!("postgres://{USER}@127.0.0.1:{}/postgres", self.port)
     }

@@ -1,5 +1,4 @@
-//! Lists in memory, on which the filler of the core is tested. Must never stand in for Redis: its adapter is tested with a
-//! real one.
+//! Lists in memory, for tests of the filler. Must never replace Redis in tests of its adapter.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +15,7 @@ pub struct MemoryPool {
     runtime: Arc<dyn Runtime>,
 }
 
-/// What the server remembers.
+/// The data of the server.
 #[derive(Clone, Default)]
 pub struct Memory {
     /// Counts starts of the server.
@@ -50,17 +49,17 @@ impl MemoryPool {
         Self { memory: Arc::default(), runtime }
     }
 
-    /// Takes a number, as a program does that knows nothing of Bates.
+    /// Takes a number, as a plain Redis client does.
     pub fn pop(&self, key: &str) -> Option<String> {
         self.memory().lists.get_mut(key)?.numbers.pop_front()
     }
 
-    /// What the server remembers now.
+    /// A copy of the current data.
     pub fn snapshot(&self) -> Memory {
         self.memory().clone()
     }
 
-    /// Starts the server again, with what it remembered at some time.
+    /// Restarts the server with earlier data.
     pub fn restart(&self, from: Memory) {
         let mut memory = self.memory();
         *memory = Memory { starts: memory.starts + 1, locks: BTreeMap::new(), ..from };
@@ -106,7 +105,7 @@ fn answer<'a, T: Send + 'a>(answer: T) -> PoolFuture<'a, T> {
 impl SharedPool for MemoryPool {
     fn status<'a>(&'a self, keys: &'a [Box<str>]) -> PoolFuture<'a, ServerStatus> {
         let memory = self.memory();
-        let look = |key: &str| {
+        let list_status = |key: &str| {
             let list = memory.lists.get(key).cloned().unwrap_or_default();
             ListStatus {
                 level: list.numbers.len() as u64,
@@ -116,23 +115,26 @@ impl SharedPool for MemoryPool {
                 ..ListStatus::default()
             }
         };
-        answer(ServerStatus { server: memory.server(), lists: keys.iter().map(|key| look(key)).collect() })
+        answer(ServerStatus {
+            server: memory.server(),
+            lists: keys.iter().map(|key| list_status(key)).collect(),
+        })
     }
 
-    fn lock<'a>(&'a self, key: &'a str, token: &'a str, lasts: Duration) -> PoolFuture<'a, bool> {
+    fn lock<'a>(&'a self, key: &'a str, token: &'a str, ttl: Duration) -> PoolFuture<'a, bool> {
         let (now, mut memory) = (self.runtime.elapsed(), self.memory());
         let is_free = memory.locks.get(key).is_none_or(|lock| lock.until <= now);
         if is_free {
-            memory.locks.insert(key.into(), Lock { token: token.into(), until: now + lasts });
+            memory.locks.insert(key.into(), Lock { token: token.into(), until: now + ttl });
         }
         answer(is_free)
     }
 
-    fn extend<'a>(&'a self, key: &'a str, token: &'a str, lasts: Duration) -> PoolFuture<'a, bool> {
+    fn extend<'a>(&'a self, key: &'a str, token: &'a str, ttl: Duration) -> PoolFuture<'a, bool> {
         let (now, mut memory) = (self.runtime.elapsed(), self.memory());
         let is_locked = memory.is_locked_by(key, token, now);
         if let Some(lock) = memory.locks.get_mut(key).filter(|_| is_locked) {
-            lock.until = now + lasts;
+            lock.until = now + ttl;
         }
         answer(is_locked)
     }

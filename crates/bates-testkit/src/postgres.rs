@@ -1,5 +1,5 @@
-//! A private PostgreSQL: a cluster of its own in a temporary folder, one loopback port. Must never weaken
-//! durability (`fsync` stays on), because tests kill this server and count what it still knows.
+//! A private PostgreSQL: its own cluster in a temporary folder, on a loopback port. Must never weaken durability
+//! (`fsync` stays on), because tests kill this server and check what survived.
 
 use std::{
     os::unix::{fs::chown, process::CommandExt},
@@ -15,8 +15,8 @@ use crate::{
     programs,
 };
 
-/// SIGINT is PostgreSQL's fast shutdown, which ends open sessions instead of waiting for them; SIGQUIT its
-/// immediate shutdown, which does not even write what is in memory.
+/// SIGINT is PostgreSQL's fast shutdown, which ends open sessions instead of waiting for them; SIGQUIT is its
+/// immediate shutdown, which writes no checkpoint.
 const POSTGRES: Server = Server {
     name: "PostgreSQL",
     ready: "database system is ready to accept connections",
@@ -24,14 +24,14 @@ const POSTGRES: Server = Server {
     end_signal: "QUIT",
 };
 
-/// A server that follows another one says so when it is ready.
+/// A standby reports its readiness in other words.
 const STANDBY: Server =
     Server { ready: "database system is ready to accept read-only connections", ..POSTGRES };
 
 /// The user that the packages create to run the server, and the superuser inside the cluster.
 pub(crate) const USER: &str = "postgres";
 
-/// A PostgreSQL of one's own, ended and removed when dropped.
+/// A private PostgreSQL, stopped and removed when dropped.
 pub struct PrivatePostgres {
     // Invariant: before `dir`, so that the server is gone when its folder is removed.
     process: ServerProcess,
@@ -53,7 +53,7 @@ impl PrivatePostgres {
         Ok(Self { process, dir, port, installation })
     }
 
-    /// Starts a standby of this server, which follows it.
+    /// Starts a streaming standby of this server.
     pub fn start_standby(&self) -> Result<Self, ServerError> {
         let installation = Installation::find()?;
         let dir = TempDir::with_prefix("bates-pg-")
@@ -65,8 +65,8 @@ impl PrivatePostgres {
         Ok(Self { process, dir, port, installation })
     }
 
-    /// Starts again on the port of a server that is gone, as a failover does: whoever knew that one now finds this.
-    /// A standby must have been promoted before.
+    /// Restarts on the port of a stopped server, as a failover does, so that its clients reach this one. A standby
+    /// must have been promoted before.
     pub fn take_over(&mut self, gone: &Self) -> Result<(), ServerError> {
         self.process.stop()?;
         self.port = gone.port;
@@ -75,7 +75,7 @@ impl PrivatePostgres {
         Ok(())
     }
 
-    /// Where clients connect, as the superuser: `postgres://postgres@127.0.0.1:PORT/postgres`.
+    /// The URL for clients, as the superuser: `postgres://postgres@127.0.0.1:PORT/postgres`.
     pub fn url(&self) -> String {
         format!("postgres://{USER}@127.0.0.1:{}/postgres", self.port)
     }
@@ -85,22 +85,22 @@ impl PrivatePostgres {
         self.port
     }
 
-    /// The id of the server's first process; another one after a restart.
+    /// The id of the server's main process; it changes with a restart.
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
 
-    /// Ends the server with SIGKILL: what was committed is on disk, all else is lost.
+    /// Kills the server with SIGKILL: only committed data survives.
     pub fn kill(&mut self) -> Result<(), ServerError> {
         self.process.kill()
     }
 
-    /// Ends the server cleanly, and the sessions that are open with it.
+    /// Stops the server cleanly and ends its open sessions.
     pub fn stop(&mut self) -> Result<(), ServerError> {
         self.process.stop()
     }
 
-    /// A copy of all data, as of a cold backup: the server is stopped for it, and started again.
+    /// Makes a cold backup: stops the server, copies its data, and starts it again.
     pub fn copy(&mut self) -> Result<TempDir, ServerError> {
         let copy = TempDir::with_prefix("bates-pg-")
             .map_err(ServerError::refused(POSTGRES.name, "make a temporary folder"))?;
@@ -110,7 +110,7 @@ impl PrivatePostgres {
         Ok(copy)
     }
 
-    /// Puts a copy in the place of all data, and starts the server on it.
+    /// Replaces all data with a copy, and starts the server on it.
     pub fn put_back(&mut self, copy: &TempDir) -> Result<(), ServerError> {
         self.process.stop()?;
         let data = self.dir.path().join("data");
@@ -129,7 +129,7 @@ impl PrivatePostgres {
     }
 }
 
-/// Copies a folder with its owners and rights into another one.
+/// Copies a folder with owners and permissions into another.
 fn copy_folder(from: &Path, into: &Path) -> Result<(), ServerError> {
     let output = Command::new("cp").arg("-a").arg(from).arg(into).output();
     let output = output.map_err(ServerError::refused(POSTGRES.name, "copy its data"))?;
@@ -140,14 +140,14 @@ fn copy_folder(from: &Path, into: &Path) -> Result<(), ServerError> {
     Err(ServerError::Ended { server: "a copy of PostgreSQL's data", log })
 }
 
-/// The programs, and whom to run them as.
+/// The programs, and the user that runs them.
 struct Installation {
     initdb: PathBuf,
     postgres: PathBuf,
     owner: Option<Owner>,
 }
 
-/// The user that stands in for root.
+/// The user that replaces root.
 #[derive(Clone, Copy)]
 pub(crate) struct Owner {
     pub(crate) uid: u32,
@@ -165,7 +165,7 @@ impl Installation {
         if let Some(Owner { uid, gid }) = self.owner {
             chown(dir, Some(uid), Some(gid)).map_err(refused("hand over its folder"))?;
         }
-        // The folder is new and the machine is up, so only the server itself must sync.
+        // The test does not outlive a crash of the machine, so initdb need not sync.
         let output = self
             .command(&self.initdb, dir)
             .args(["--no-sync", "--encoding=UTF8", "--locale=C", "--auth=trust", "--username", USER])
@@ -178,7 +178,7 @@ impl Installation {
         Err(ServerError::Ended { server: "PostgreSQL's initdb", log })
     }
 
-    /// A copy of a server that runs, which follows it once it is started.
+    /// Copies a running server, for a standby of it.
     fn copy_cluster(&self, dir: &Path, port: u16) -> Result<(), ServerError> {
         let refused = |doing| ServerError::refused(POSTGRES.name, doing);
         if let Some(Owner { uid, gid }) = self.owner {
@@ -207,7 +207,7 @@ impl Installation {
         command
     }
 
-    /// The locale decides the language of the line that says the server is ready.
+    /// The C locale keeps the readiness message in English.
     fn command(&self, program: &Path, dir: &Path) -> Command {
         let mut command = Command::new(program);
         command.arg("-D").arg(dir.join("data")).current_dir(dir).env("LC_ALL", "C");
@@ -219,7 +219,7 @@ impl Installation {
 }
 
 impl Owner {
-    /// `None` for every user but root, as which PostgreSQL refuses to run.
+    /// `None` unless the tests run as root, which PostgreSQL refuses.
     pub(crate) fn instead_of_root() -> Result<Option<Self>, ServerError> {
         if id(&["-u"])? != Some(0) {
             return Ok(None);
@@ -231,7 +231,7 @@ impl Owner {
     }
 }
 
-/// `None` when there is no such user.
+/// `None` if the user does not exist.
 fn id(arguments: &[&str]) -> Result<Option<u32>, ServerError> {
     let output = Command::new("id").args(arguments).output();
     let output = output.map_err(ServerError::refused(POSTGRES.name, "ask for user ids"))?;
@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_lost_to_another_process_is_told_from_other_failures() {
+    fn a_port_lost_to_another_process_is_recognized() {
         let mut server = PrivatePostgres::start().unwrap();
         let rival = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         server.port = rival.local_addr().unwrap().port();

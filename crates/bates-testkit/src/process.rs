@@ -1,7 +1,6 @@
-//! One server process: started, waited for, ended. Owns the three things that every private server needs
-//! and that are easy to get wrong: its output is always drained, readiness is read from that output rather
-//! than guessed from time, and the process ends with the test, however the test ends.
-//! Must never know which server it runs.
+//! Starts, awaits and ends one server process. Owns the three things that every private server needs and that are
+//! easy to get wrong: its output is always drained, readiness is read from that output rather than guessed from
+//! time, and the process ends with the test, however the test ends. Must never know which server it runs.
 
 use std::{
     io::{self, BufRead, BufReader, PipeReader},
@@ -22,16 +21,16 @@ const WAIT_MAX: Duration = Duration::from_mins(1);
 /// A port that is free now can be taken a moment later; losing that race this often is not chance.
 const PORT_TRIES_MAX: u32 = 5;
 
-/// What is the same about a server over all its starts.
+/// The kind of server.
 #[derive(Clone, Copy)]
 pub(crate) struct Server {
     /// Its name in messages.
     pub(crate) name: &'static str,
-    /// What it writes once it accepts connections.
+    /// The output that says it accepts connections.
     pub(crate) ready: &'static str,
-    /// The signal that asks it for a clean end.
+    /// The signal for a clean stop.
     pub(crate) stop_signal: &'static str,
-    /// The signal that ends it at once, but lets it see to its own children.
+    /// The signal for an immediate stop that still lets it end its children.
     pub(crate) end_signal: &'static str,
 }
 
@@ -40,13 +39,13 @@ pub(crate) struct ServerProcess {
     server: Server,
     child: Child,
     watchdog: Child,
-    /// Lines until the server is ready, then silence. Invariant: disconnects only once the server and all
+    /// The output up to the line that says it is ready. Invariant: disconnects only once the server and all
     /// its children are gone, because each of them holds the other end of the pipe.
     lines: Receiver<String>,
 }
 
 impl ServerProcess {
-    /// Starts the server on a free loopback port; `command` is asked again if another process was faster.
+    /// Starts the server on a free loopback port; tries other ports if another process takes it.
     pub(crate) fn start_on_free_port(
         server: Server,
         dir: &Path,
@@ -69,7 +68,7 @@ impl ServerProcess {
         let watchdog = match watch(child.id(), dir) {
             Ok(watchdog) => watchdog,
             Err(source) => {
-                // The child has no owner yet that would end it.
+                // No `ServerProcess` owns the child yet.
                 let _ = child.kill();
                 let _ = child.wait();
                 return Err(ServerError::refused(server.name, "start its watchdog")(source));
@@ -86,21 +85,21 @@ impl ServerProcess {
         self.child.id()
     }
 
-    /// Ends the server as a power cut would: SIGKILL, no last words.
+    /// Kills the server with SIGKILL.
     pub(crate) fn kill(&mut self) -> Result<(), ServerError> {
         self.call_off_watchdog();
         self.child.kill().map_err(ServerError::refused(self.server.name, "kill its process"))?;
         self.wait_until_gone()
     }
 
-    /// Asks the server for a clean end, and returns once it and its children are gone.
+    /// Stops the server cleanly; returns once it and its children are gone.
     pub(crate) fn stop(&mut self) -> Result<(), ServerError> {
         self.end_by(self.server.stop_signal)
     }
 
     fn end_by(&mut self, signal_name: &str) -> Result<(), ServerError> {
         let refused = |doing| ServerError::refused(self.server.name, doing);
-        if self.child.try_wait().map_err(refused("ask after its process"))?.is_none() {
+        if self.child.try_wait().map_err(refused("query its process"))?.is_none() {
             signal(signal_name, self.child.id()).map_err(refused("signal its process"))?;
         }
         self.wait_until_gone()?;
@@ -133,7 +132,7 @@ impl ServerProcess {
         let deadline = Instant::now() + WAIT_MAX;
         loop {
             match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(_last_words) => {}
+                Ok(_) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => return Err(self.late("gone", String::new())),
             }
@@ -147,7 +146,7 @@ impl ServerProcess {
     }
 
     /// Invariant: called before the server is reaped or right after, so that the watchdog can never signal
-    /// a process that was given the same id later.
+    /// a later process with the same id.
     fn call_off_watchdog(&mut self) {
         let _ = self.watchdog.kill();
         let _ = self.watchdog.wait();
@@ -156,8 +155,8 @@ impl ServerProcess {
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
-        // SIGKILL comes second, because it orphans the children of a server, and where nobody adopts them,
-        // as in a container, they stay as zombies. A server that survives both is no reason to panic here.
+        // SIGKILL comes second, because it orphans the children of a server; in a container without an init process
+        // they stay as zombies. A server that survives both is not worth a panic in `drop`.
         if self.end_by(self.server.end_signal).is_err() {
             let _ = self.kill();
         }
@@ -168,18 +167,18 @@ fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }
 
-/// Spawns with both outputs in one pipe, and in a process group of its own so that Ctrl-C in a terminal
-/// reaches the tests first and the server through its watchdog.
+/// Spawns with both outputs in one pipe, and in its own process group so that Ctrl-C in a terminal reaches the tests
+/// first and the server through its watchdog.
 fn spawn(mut command: Command) -> io::Result<(Child, PipeReader)> {
     let (reader, writer) = io::pipe()?;
     command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer).process_group(0);
     let child = command.spawn()?;
-    // `command` ends here and closes our copies of the writing end; else the pipe would never disconnect.
+    // Dropping `command` closes our copies of the writing end; otherwise the pipe would never disconnect.
     Ok((child, reader))
 }
 
 /// Starts a shell that kills the server and removes its folder when this process is gone: even SIGKILL
-/// closes the pipe it reads from. The kernel's own parent-death signal would not do, because it fires when
+/// closes the pipe it reads from. The kernel's parent-death signal does not help, because it fires when
 /// the starting *thread* ends, and each test has a thread.
 fn watch(pid: u32, dir: &Path) -> io::Result<Child> {
     Command::new("sh")
@@ -200,7 +199,7 @@ fn signal(name: &str, pid: u32) -> io::Result<()> {
     if status.success() { Ok(()) } else { Err(io::Error::other(format!("kill -s {name} {pid}: {status}"))) }
 }
 
-/// Passes lines on until the server is ready; reads on to the end, because a full pipe stops a server.
+/// Forwards lines until the server is ready, then discards them: a full pipe would block the server.
 fn drain(output: PipeReader, ready: &str, lines: &Sender<String>) {
     let mut is_ready = false;
     for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
@@ -219,13 +218,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn when_the_pipe_closes_the_watchdog_kills_the_server_and_removes_its_folder() {
+    fn the_watchdog_kills_the_server_and_removes_its_folder_when_the_pipe_closes() {
         let dir = tempfile::tempdir().unwrap();
         let mut server = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
-        // Kept open: else `cat` would end by itself.
+        // An open input keeps `cat` alive.
         let _input = server.stdin.take();
         let mut watchdog = watch(server.id(), dir.path()).unwrap();
-        // What the kernel does when the test process is killed.
+        // The kernel does this when the test process is killed.
         drop(watchdog.stdin.take());
         assert_eq!(server.wait().unwrap().signal(), Some(9));
         watchdog.wait().unwrap();

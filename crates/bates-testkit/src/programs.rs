@@ -1,5 +1,5 @@
-//! Where the programs of the servers are. Debian keeps PostgreSQL's outside PATH, one folder a version, so
-//! both places are searched. Must never run anything.
+//! Finds the programs of the servers. Debian keeps those of PostgreSQL outside PATH, in a folder per version, so
+//! both are searched. Must never run anything.
 
 use std::{
     env, fs,
@@ -9,20 +9,19 @@ use std::{
 /// Where Debian and Ubuntu keep PostgreSQL: `15/bin`, `17/bin`, …
 const VERSIONS_DIR: &str = "/usr/lib/postgresql";
 
-/// Finds a program: in the newest PostgreSQL of the machine, on PATH, then where Debian keeps servers.
+/// Finds a program in the newest PostgreSQL of the machine, on PATH, or in `/usr/sbin`.
 pub fn find(program: &str) -> Option<PathBuf> {
     let on_path = env::var_os("PATH").unwrap_or_default();
     newest_version_bin(Path::new(VERSIONS_DIR))
         .into_iter()
         .chain(env::split_paths(&on_path))
-        // Servers are there, and not on everybody's PATH.
+        // Debian installs servers there, and not every PATH has it.
         .chain([PathBuf::from("/usr/sbin")])
         .map(|folder| folder.join(program))
         .find(|path| path.is_file())
 }
 
-/// The programs folder of the newest version that can make a cluster: a version of which only the client
-/// is installed has a folder too.
+/// The folder of the newest version with a server; a version with only the client has a folder too.
 fn newest_version_bin(versions: &Path) -> Option<PathBuf> {
     fs::read_dir(versions)
         .ok()?
@@ -47,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_version_is_the_greatest_number_not_the_last_word() {
+    fn versions_are_compared_as_numbers() {
         let versions = tempfile::tempdir().unwrap();
         install(versions.path(), "9", "initdb");
         install(versions.path(), "15", "initdb");
@@ -56,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_with_only_a_client_is_passed_over() {
+    fn a_version_with_only_a_client_is_skipped() {
         let versions = tempfile::tempdir().unwrap();
         install(versions.path(), "15", "initdb");
         install(versions.path(), "17", "psql");
@@ -64,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_nowhere_is_not_found() {
+    fn a_missing_program_is_not_found() {
         assert_eq!(find("no-such-program-anywhere"), None);
     }
 }

@@ -1,5 +1,4 @@
-//! A private Redis: nothing on disk, one loopback port. Must never be found on the port of a Redis that the
-//! machine runs for itself.
+//! A private Redis without files, on a loopback port. Must never use the port of a Redis that the machine runs.
 
 use std::{
     path::{Path, PathBuf},
@@ -17,7 +16,7 @@ use crate::{
 const REDIS: Server =
     Server { name: "Redis", ready: "Ready to accept connections", stop_signal: "TERM", end_signal: "KILL" };
 
-/// A Redis of one's own, ended when dropped.
+/// A private Redis, stopped when dropped.
 pub struct PrivateRedis {
     // Invariant: before `dir`, so that the server is gone when its folder is removed.
     process: ServerProcess,
@@ -32,7 +31,7 @@ impl PrivateRedis {
         Self::start_with(&[])
     }
 
-    /// The same with settings of one's own, such as `["--appendonly", "yes"]`.
+    /// The same with more settings, such as `["--appendonly", "yes"]`.
     pub fn start_with(settings: &'static [&'static str]) -> Result<Self, ServerError> {
         let dir = TempDir::with_prefix("bates-redis-")
             .map_err(ServerError::refused(REDIS.name, "make a temporary folder"))?;
@@ -43,7 +42,7 @@ impl PrivateRedis {
         Ok(Self { process, dir, port, settings })
     }
 
-    /// Where clients connect: `redis://127.0.0.1:PORT`.
+    /// The URL for clients: `redis://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
@@ -53,22 +52,22 @@ impl PrivateRedis {
         self.port
     }
 
-    /// Its port was changed by a command.
-    pub fn moved_to(&mut self, port: u16) {
+    /// Records that a command changed the port of the server.
+    pub fn set_port(&mut self, port: u16) {
         self.port = port;
     }
 
-    /// The id of the server's process; another one after a restart.
+    /// The id of the server's process; it changes with a restart.
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
 
-    /// Ends the server with SIGKILL.
+    /// Kills the server with SIGKILL.
     pub fn kill(&mut self) -> Result<(), ServerError> {
         self.process.kill()
     }
 
-    /// Ends the server cleanly.
+    /// Stops the server cleanly.
     pub fn stop(&mut self) -> Result<(), ServerError> {
         self.process.stop()
     }
@@ -105,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_lost_to_another_process_is_changed_for_a_free_one() {
+    fn a_port_lost_to_another_process_is_replaced_by_a_free_one() {
         let rival = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let taken = rival.local_addr().unwrap().port();
         let (dir, program, tries) = (TempDir::new().unwrap(), program().unwrap(), Cell::new(0));

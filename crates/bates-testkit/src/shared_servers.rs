@@ -1,5 +1,5 @@
-//! The servers that `cargo xtask test` starts once for all tests together, for those that need a server but
-//! do not stop or kill it. Owns the names under which the tests find them.
+//! The servers that `cargo xtask test` starts once for all tests that do not stop or kill them. Owns the environment
+//! variables that name them.
 
 use std::env;
 

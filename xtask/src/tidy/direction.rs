@@ -1,5 +1,5 @@
-//! Rule: dependencies point one way. Owns the table of which crate of this workspace may see which. Must
-//! never speak about crates from outside; `deny.toml` does.
+//! Rule: dependencies point one way. Owns the table of allowed dependencies between the crates of this
+//! workspace. Must never judge external crates; `deny.toml` does.
 
 use std::{fs, path::Path};
 
@@ -11,7 +11,7 @@ use crate::cargo;
 
 const TESTKIT: &str = "bates-testkit";
 
-/// A crate, and what it may depend on. Adapters do not see each other; front ends do not see adapters.
+/// A crate, and the crates it may depend on. Adapters do not see each other; front ends do not see adapters.
 const MAY_SEE: [(&str, &[&str]); 15] = [
     ("bates-pattern", &[]),
     ("bates-process", &[]),
@@ -44,7 +44,7 @@ const MAY_SEE: [(&str, &[&str]); 15] = [
     ("xtask", &[TESTKIT]),
 ];
 
-/// A member of the workspace, as far as the rule looks at it.
+/// A member of the workspace.
 pub(super) struct Package {
     name: String,
     manifest: String,
@@ -54,7 +54,7 @@ pub(super) struct Package {
 
 struct Dependency {
     name: String,
-    /// Tests may use the testkit, and features of their own crate, on top of what the table allows.
+    /// Tests may use the testkit, and features of their own crate, in addition to the table.
     is_dev: bool,
 }
 
@@ -64,7 +64,7 @@ pub(super) fn check(packages: &[Package]) -> Vec<Finding> {
 
 fn check_one(package: &Package, packages: &[Package]) -> Vec<Finding> {
     let Some((_, allowed)) = MAY_SEE.iter().find(|(name, _)| *name == package.name) else {
-        let message = format!("`{}` has no place in the table of xtask/src/tidy/direction.rs", package.name);
+        let message = format!("`{}` is missing from the table in xtask/src/tidy/direction.rs", package.name);
         return vec![Finding::new(&package.manifest, 1, message)];
     };
     let is_ours = |name: &str| {
@@ -76,17 +76,17 @@ fn check_one(package: &Package, packages: &[Package]) -> Vec<Finding> {
     };
     let ours = package.dependencies.iter().filter(|dependency| is_ours(&dependency.name));
     let wrong = ours.filter(|dependency| !is_allowed(dependency));
-    wrong.map(|dependency| against_direction(package, dependency, allowed)).collect()
+    wrong.map(|dependency| wrong_dependency(package, dependency, allowed)).collect()
 }
 
-fn against_direction(package: &Package, dependency: &Dependency, allowed: &[&str]) -> Finding {
+fn wrong_dependency(package: &Package, dependency: &Dependency, allowed: &[&str]) -> Finding {
     let allowed = if allowed.is_empty() { "no crate of ours".to_owned() } else { allowed.join(", ") };
     let message = format!("`{}` depends on `{}`; it may see {allowed}", package.name, dependency.name);
     let line = package.manifest_text.lines().position(|line| line.contains(&dependency.name));
     Finding::new(&package.manifest, line.map_or(1, |index| index + 1), message)
 }
 
-/// Asks cargo, which sees what a reader of the manifest may miss: targets, features, renamed packages.
+/// Asks cargo, because a manifest alone hides targets, features and renamed packages.
 pub(super) fn read_packages(root: &Path) -> Result<Vec<Package>> {
     let arguments = ["metadata", "--format-version", "1", "--no-deps", "--offline"];
     let output = cargo::command().args(arguments).output().context("cannot run cargo metadata")?;
@@ -162,16 +162,16 @@ mod tests {
         assert_eq!(messages("bates-sqlite", "bates-sqlite", "null").len(), 1);
     }
 
-    /// Bugs on purpose are for tests: what `cargo build` and `cargo install` make has none.
+    /// Planted bugs are for tests: `cargo build` and `cargo install` must not include them.
     #[test]
-    fn no_bug_is_planted_in_what_ships() {
+    fn a_shipped_build_has_no_planted_bugs() {
         assert!(tree(&["--edges", "features"]).contains("planted-bugs"));
         assert!(!tree(&["--edges", "features,no-dev"]).contains("planted-bugs"));
     }
 
-    /// What a program has of Bates if it does not ask for the binary.
+    /// A program that embeds Bates does not use the default features.
     #[test]
-    fn who_embeds_builds_nothing_that_only_the_binary_needs() {
+    fn an_embedding_program_builds_no_dependency_of_the_binary() {
         let crates = |features: &[&str]| {
             let tree = tree(&[&["--edges", "normal,build", "--prefix", "none"], features].concat());
             let names = tree.lines().filter_map(|line| line.split(' ').next());
@@ -179,7 +179,7 @@ mod tests {
         };
         let (whole, embedded) = (crates(&[]), crates(&["--no-default-features"]));
         for heavy in ["axum", "clap", "hyper", "redis", "reqwest", "rustls", "tokio-postgres"] {
-            assert!(whole.contains(heavy), "{heavy} is no longer of the binary: name what is");
+            assert!(whole.contains(heavy), "the binary no longer depends on {heavy}: update this list");
             assert!(!embedded.contains(heavy), "{heavy}");
         }
         let ours: Vec<_> = embedded.iter().filter(|name| name.starts_with("bates")).collect();
@@ -198,18 +198,18 @@ mod tests {
 
     #[test]
     fn a_crate_outside_the_table_is_found() {
-        assert!(messages("bates-extra", "serde", "null")[0].contains("no place in the table"));
+        assert!(messages("bates-extra", "serde", "null")[0].contains("is missing from the table"));
     }
 
     #[test]
-    fn the_direction_and_the_outside_world_pass() {
+    fn allowed_and_external_dependencies_pass() {
         assert_eq!(messages("bates-core", "bates-pattern", "null"), [""; 0]);
         assert_eq!(messages("bates-pattern", "thiserror", "null"), [""; 0]);
         assert_eq!(messages("bates", "bates-server", "null"), [""; 0]);
     }
 
     #[test]
-    fn no_two_crates_may_see_each_other() {
+    fn the_table_allows_no_mutual_dependency() {
         let sees =
             |from: &str, to: &str| MAY_SEE.iter().any(|(name, seen)| *name == from && seen.contains(&to));
         for (from, seen) in MAY_SEE {

@@ -1,9 +1,9 @@
-//! One thing found, in the form that editors and CI can jump to. Must never be printed before all rules ran:
-//! whoever fixes one finding wants to see the others.
+//! A violation of a rule, in a form that editors and CI can jump to. Printed only after all rules ran, so that a
+//! reader sees all of them.
 
 use std::fmt;
 
-/// Sorted by place, so that the list reads like a walk through the tree.
+/// Ordered by path and line.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Finding {
     pub(super) path: String,
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_finding_reads_as_place_and_message() {
+    fn a_finding_shows_path_line_and_message() {
         let finding = Finding::new("crates/bates/src/main.rs", 3, "too long");
         assert_eq!(finding.to_string(), "crates/bates/src/main.rs:3: too long");
     }

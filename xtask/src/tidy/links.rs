@@ -1,5 +1,5 @@
-//! Rule: a link in a Markdown file leads somewhere. Must never go to the network: only links into this
-//! repository are looked at.
+//! Rule: the target of a link in a Markdown file exists. Checks only links into this repository; must never use the
+//! network.
 
 use super::finding::Finding;
 use super::tree::Source;
@@ -13,13 +13,13 @@ pub(super) fn check(documents: &[Source], exists: impl Fn(&str) -> bool) -> Vec<
             .zip(1..)
             .flat_map(|(line, number)| targets(line).map(move |to| (number, to)));
         links.filter(|(_, target)| !exists(&join(folder, target))).map(|(number, target)| {
-            Finding::new(&document.path, number, format!("the link to `{target}` leads nowhere"))
+            Finding::new(&document.path, number, format!("the link target `{target}` does not exist"))
         })
     });
     dead.collect()
 }
 
-/// What stands between `](` and `)`, without the part of a page behind `#`.
+/// The text between `](` and `)`, without a fragment.
 fn targets(line: &str) -> impl Iterator<Item = &str> {
     let targets = line.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     let targets = targets.map(|target| target.split('#').next().unwrap_or_default());
@@ -44,8 +44,8 @@ mod tests {
     use super::*;
 
     fn messages(path: &str, text: &str) -> Vec<String> {
-        let there = ["README.md", "docs/patterns.md", "docs/adr"];
-        check(&[Source::planted(path, text)], |path| there.contains(&path))
+        let existing = ["README.md", "docs/patterns.md", "docs/adr"];
+        check(&[Source::planted(path, text)], |path| existing.contains(&path))
             .iter()
             .map(ToString::to_string)
             .collect()
@@ -54,11 +54,11 @@ mod tests {
     #[test]
     fn a_dead_link_is_found_on_its_line() {
         let found = messages("docs/patterns.md", "fine\nsee [a](gone.md) and [b](../README.md)");
-        assert_eq!(found, ["docs/patterns.md:2: the link to `gone.md` leads nowhere"]);
+        assert_eq!(found, ["docs/patterns.md:2: the link target `gone.md` does not exist"]);
     }
 
     #[test]
-    fn links_to_files_folders_headings_and_the_outside_pass() {
+    fn links_to_files_folders_headings_and_websites_pass() {
         assert!(
             messages("README.md", "[a](docs/patterns.md#check) [b](docs/adr/) [c](#here) [d](https://x.y/z)")
                 .is_empty()

@@ -1,12 +1,11 @@
-//! Rule: ARCHITECTURE.md tells the truth: every path that it shows exists, and every crate has its place in
-//! it. Below a heading that names a crate, paths are short: they begin in the sources of that crate. Must never
-//! follow a path out of the repository.
+//! Rule: ARCHITECTURE.md is true: every path in it exists, and it names every crate. Below a heading that names a
+//! crate, paths are relative to the sources of that crate. Must never follow a path out of the repository.
 
 use std::collections::BTreeSet;
 
 use super::finding::Finding;
 
-/// What a path of this repository begins with; anything else in backticks is code, not a path.
+/// The prefixes of paths in this repository; anything else in backticks is code.
 const FOLDERS: [&str; 7] = ["crates/", "docs/", "xtask/", ".ci/", "fuzz/", "deploy/", "examples/"];
 
 pub(super) fn check(
@@ -22,16 +21,17 @@ pub(super) fn check(
             *span == name || paths_in(span).any(|path| path.strip_prefix(&folder).is_some_and(ends_name))
         })
     };
-    let unnamed = crates.iter().filter(|name| !is_named(name)).map(|name| {
-        Finding::new(map, 1, format!("does not name `crates/{name}`: give it a place in the code map"))
-    });
+    let unnamed = crates
+        .iter()
+        .filter(|name| !is_named(name))
+        .map(|name| Finding::new(map, 1, format!("does not name `crates/{name}`: add it to the code map")));
     let full = spans.iter().flat_map(|(line, span)| paths_in(span).map(move |path| (*line, path.to_owned())));
-    let gone = full.chain(short_paths(text)).filter(|(_, path)| !exists(path.trim_end_matches('/')));
-    let gone = gone.map(|(line, path)| Finding::new(map, line, format!("`{path}` does not exist")));
-    unnamed.chain(gone).collect()
+    let missing = full.chain(short_paths(text)).filter(|(_, path)| !exists(path.trim_end_matches('/')));
+    let missing = missing.map(|(line, path)| Finding::new(map, line, format!("`{path}` does not exist")));
+    unnamed.chain(missing).collect()
 }
 
-/// The paths in sections that are headed by a crate, as paths of the repository.
+/// The short paths in sections about a crate, as paths of the repository.
 fn short_paths(text: &str) -> Vec<(usize, String)> {
     let headings = text.lines().zip(1..).filter(|(line, _)| line.starts_with('#'));
     let sections: Vec<(usize, Option<&str>)> = headings
@@ -51,7 +51,7 @@ fn ends_name(rest: &str) -> bool {
     rest.is_empty() || rest.starts_with('/')
 }
 
-/// Everything in single backticks, with its line; fenced blocks are drawings and left alone.
+/// The texts in single backticks, with their lines; skips fenced blocks.
 fn code_spans(text: &str) -> Vec<(usize, &str)> {
     let mut is_fenced = false;
     let mut spans = Vec::new();
@@ -65,7 +65,7 @@ fn code_spans(text: &str) -> Vec<(usize, &str)> {
     spans
 }
 
-/// The paths in a span, without an item or a line behind them; a path with a placeholder is no path.
+/// The paths in a span, without an item or a line number; skips paths with placeholders.
 fn paths_in(span: &str) -> impl Iterator<Item = &str> {
     let paths = span.split_whitespace().filter(|word| FOLDERS.iter().any(|folder| word.starts_with(folder)));
     let paths = paths.filter(|path| !path.contains(['*', '{', '<', '…', '$']) && !path.contains(".."));
@@ -85,14 +85,14 @@ mod tests {
     }
 
     #[test]
-    fn a_true_map_passes() {
+    fn a_correct_map_passes() {
         let existing = ["crates/bates-pattern", "crates/bates-pattern/src/lib.rs", ".ci/run"];
         let exists = |path: &str| existing.contains(&path);
         assert_eq!(messages(TEXT, &["bates", "bates-pattern"], exists), [""; 0]);
     }
 
     #[test]
-    fn a_path_that_is_gone_is_found_on_its_line() {
+    fn a_missing_path_is_found_on_its_line() {
         let found = messages(TEXT, &[], |path| path != ".ci/run");
         assert_eq!(found, ["ARCHITECTURE.md:4: `.ci/run` does not exist"]);
     }
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_without_a_place_is_found_even_if_another_name_begins_with_its_own() {
+    fn a_missing_crate_is_found_even_if_another_name_begins_with_its_own() {
         let text = "`crates/bates-pattern`";
         let found = messages(text, &["bates", "bates-pattern"], |_| true);
         assert_eq!(found.len(), 1);

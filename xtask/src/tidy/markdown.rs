@@ -1,9 +1,9 @@
-//! Rule: Markdown is easy to read in a terminal: a heading first, short lines, a short README. Must never judge tables,
-//! code, links and headings, which cannot be wrapped.
+//! Rule: Markdown is easy to read in a terminal: a heading first, short lines, a short README. Must never judge
+//! tables, code, links and headings, which cannot be wrapped.
 
 use super::{finding::Finding, tree::Source};
 
-/// Prose is wrapped near 100 columns; the rest is room for a long word.
+/// Prose is wrapped near 100 columns; ten more allow a long word.
 const COLUMNS_MAX: usize = 110;
 const README_LINES_MAX: usize = 150;
 
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_of_prose_is_found_and_tables_code_and_links_are_not() {
+    fn only_long_lines_of_prose_are_found() {
         let long = "word ".repeat(30);
         let text = format!("# A\n\n{long}\n| {long} |\n```\n{long}\n```\n[{long}](b.md)\n");
         assert_eq!(messages("a.md", &text), ["a.md:3: has 150 columns, more than 110: wrap it near 100"]);
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_readme_has_a_limit_of_lines() {
+    fn only_the_readme_has_a_line_limit() {
         let text = format!("# A\n{}", "\n".repeat(200));
         assert_eq!(messages("docs/a.md", &text), [""; 0]);
         assert_eq!(

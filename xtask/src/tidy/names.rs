@@ -1,5 +1,5 @@
-//! Rule: no Rust file, folder or module has a name that could hold anything. Must never look at types and
-//! functions, whose names are for reviewers, nor at files whose names other tools prescribe.
+//! Rule: no Rust file, folder or module has a vague name. Must never judge the names of types and functions, which
+//! is for reviewers, or of files whose names other tools prescribe.
 
 use super::{finding::Finding, tree::Source};
 
@@ -13,7 +13,7 @@ pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
     in_paths.chain(sources.iter().flat_map(check_modules)).collect()
 }
 
-/// Modules with a body; those in files of their own are found by their paths.
+/// Modules with a body; a module in its own file is found by its path.
 fn check_modules(source: &Source) -> impl Iterator<Item = Finding> {
     source.text.lines().zip(1..).filter_map(|(text, line)| {
         let (before, after) = text.split_once("mod ")?;
@@ -30,7 +30,7 @@ fn vague_word(name: &str) -> Option<&'static str> {
 }
 
 fn finding(path: &str, line: usize, name: &str) -> Finding {
-    Finding::new(path, line, format!("`{name}` could hold anything: name it after the one thing it owns"))
+    Finding::new(path, line, format!("`{name}` is too vague: name it after the one thing it owns"))
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
-//! Rule: every Rust file opens with `//!`, which says what it owns and what it must never do. Must never judge
-//! what it says; that is for people.
+//! Rule: every Rust file opens with `//!`, which says what it owns and what it must never do. Must never judge the
+//! text itself; that is for reviewers.
 
 use super::{finding::Finding, tree::Source};
 
 pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
     let message = "open with `//!`: what this file owns and what it must never do";
-    let closed = sources.iter().filter(|source| !source.text.starts_with("//!"));
-    closed.map(|source| Finding::new(&source.path, 1, message)).collect()
+    let without = sources.iter().filter(|source| !source.text.starts_with("//!"));
+    without.map(|source| Finding::new(&source.path, 1, message)).collect()
 }
 
 #[cfg(test)]

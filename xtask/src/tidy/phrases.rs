@@ -33,7 +33,7 @@ pub(super) fn check(list: &str, text: &str, files: &[&Source]) -> Vec<Finding> {
     findings
 }
 
-/// The same text with every count lowered to what is found.
+/// The same text with every count lowered to the current one.
 pub(super) fn bless(text: &str, files: &[&Source]) -> String {
     let lines = text.lines().map(|line| match parse(line).filter(|_| is_entry(line)) {
         Some(Entry { count, phrase }) => render(count_all(files, phrase).min(count), phrase),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rarer_phrase_is_found_with_the_line_to_write() {
+    fn a_finding_for_a_rarer_phrase_shows_the_new_line() {
         assert_eq!(
             messages(LIST, "green tea"),
             ["list:2: `green tea` has become rarer: write `   1  green tea`"]

@@ -1,6 +1,6 @@
 //! Rule: files and functions stay short, and those that are too long today can only shrink. Owns
-//! `tidy-ratchet.txt`: lines of `file|fn  name  lines`. Must never raise a figure or add a line; who wants
-//! that edits the file by hand and explains it in review.
+//! `tidy-ratchet.txt`: lines of `file|fn  name  lines`. Must never raise a figure or add a line; a change
+//! that needs that edits the file by hand and says why.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ pub(super) fn check(ratchet: &str, text: &str, sizes: &[Size]) -> Vec<Finding> {
     findings
 }
 
-/// The same text with every figure lowered to what is measured, and lines removed that are not needed.
+/// The same text with every figure lowered to the current one, without lines that are no longer needed.
 pub(super) fn bless(text: &str, sizes: &[Size]) -> String {
     let too_long = too_long(sizes);
     let blessed = text.lines().filter_map(|line| {
@@ -51,7 +51,7 @@ pub(super) fn bless(text: &str, sizes: &[Size]) -> String {
     blessed.map(|line| line + "\n").collect()
 }
 
-/// Two functions can share a name, as two `impl From` do; the longer one stands for both.
+/// Two functions can have the same name, as in two `impl From`; the longer one counts.
 fn too_long(sizes: &[Size]) -> BTreeMap<Key<'_>, &Size> {
     let mut too_long: BTreeMap<Key<'_>, &Size> = BTreeMap::new();
     for size in sizes.iter().filter(|size| size.lines > size.kind.lines_max()) {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_shrank_is_found_with_what_to_write() {
+    fn a_finding_for_shorter_code_shows_the_new_line() {
         assert_eq!(
             messages(TEXT, &sizes(350, 20)),
             [

@@ -1,12 +1,11 @@
-//! How long files and functions are, tests left out. Owns the counting and the limits. Must never say what is
-//! allowed to be longer; the ratchet does.
+//! Measures files and functions, without tests. Owns the limits. Must never grant exceptions; the ratchet does.
 
 use proc_macro2::Span;
 use syn::{Attribute, Block, Signature, visit::Visit};
 
 use super::{finding::Finding, tree::Source};
 
-/// The style asks for around 300 and around 30; these are where "around" ends.
+/// The style asks for around 300 lines per file and around 30 per function; these are the hard limits.
 const FILE_LINES_MAX: usize = 300;
 const FN_LINES_MAX: usize = 40;
 
@@ -44,7 +43,7 @@ pub(super) struct Size {
     pub(super) lines: usize,
 }
 
-/// Measures every file that is not itself a test; a file that is no Rust is a finding.
+/// Measures every file that is not a test; a file that cannot be parsed is a finding.
 pub(super) fn measure_all(sources: &[Source]) -> (Vec<Size>, Vec<Finding>) {
     let (mut sizes, mut unreadable) = (Vec::new(), Vec::new());
     for source in sources.iter().filter(|source| !is_test(&source.path)) {
@@ -74,14 +73,14 @@ fn measure(source: &Source) -> syn::Result<Vec<Size>> {
 
 struct Ruler<'a> {
     path: &'a str,
-    /// The modules, types and functions around the place that is being visited.
+    /// The modules, types and functions around the visited item.
     within: Vec<String>,
     sizes: Vec<Size>,
     test_lines: usize,
 }
 
 impl Ruler<'_> {
-    fn within(&mut self, name: String, visit: impl FnOnce(&mut Self)) {
+    fn enter(&mut self, name: String, visit: impl FnOnce(&mut Self)) {
         self.within.push(name);
         visit(self);
         self.within.pop();
@@ -91,7 +90,7 @@ impl Ruler<'_> {
     fn function(&mut self, signature: &Signature, body: &Block, visit: impl FnOnce(&mut Self)) {
         let lines = lines_between(signature.fn_token.span, body.brace_token.span.close());
         let line = signature.fn_token.span.start().line;
-        self.within(signature.ident.to_string(), |ruler| {
+        self.enter(signature.ident.to_string(), |ruler| {
             let name = format!("{}::{}", ruler.path, ruler.within.join("::"));
             ruler.sizes.push(Size { kind: Kind::Fn, name, path: ruler.path.to_owned(), line, lines });
             visit(ruler);
@@ -105,16 +104,16 @@ impl<'ast> Visit<'ast> for Ruler<'_> {
             (Some((brace, _)), Some(attribute)) => {
                 self.test_lines += lines_between(attribute.pound_token.span, brace.span.close());
             }
-            _ => self.within(module.ident.to_string(), |ruler| syn::visit::visit_item_mod(ruler, module)),
+            _ => self.enter(module.ident.to_string(), |ruler| syn::visit::visit_item_mod(ruler, module)),
         }
     }
 
     fn visit_item_impl(&mut self, block: &'ast syn::ItemImpl) {
-        self.within(type_name(&block.self_ty), |ruler| syn::visit::visit_item_impl(ruler, block));
+        self.enter(type_name(&block.self_ty), |ruler| syn::visit::visit_item_impl(ruler, block));
     }
 
     fn visit_item_trait(&mut self, item: &'ast syn::ItemTrait) {
-        self.within(item.ident.to_string(), |ruler| syn::visit::visit_item_trait(ruler, item));
+        self.enter(item.ident.to_string(), |ruler| syn::visit::visit_item_trait(ruler, item));
     }
 
     fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
@@ -181,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_module_in_its_own_file_takes_nothing_away() {
+    fn a_test_module_in_its_own_file_is_not_subtracted() {
         assert_eq!(sizes("//! A.\n#[cfg(test)]\nmod tests;\nfn a() {}\n").last(), Some(&named("a.rs", 4)));
     }
 
@@ -193,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_rust_is_found() {
+    fn a_file_that_cannot_be_parsed_is_found() {
         let (_, unreadable) = measure_all(&[Source::planted("a.rs", "//! A.\nfn {\n")]);
         assert_eq!(unreadable.len(), 1);
     }

@@ -1,5 +1,5 @@
-//! The files that the rules look at: those that git tracks or would track. Must never look at what git
-//! ignores, because that differs from machine to machine.
+//! The files that the rules check: those that git tracks or would track. Must never read ignored files, because they
+//! differ from machine to machine.
 
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
@@ -23,10 +23,10 @@ pub(super) struct Tree {
 impl Tree {
     pub(super) fn read(root: &Path) -> Result<Self> {
         let paths = list(root)?;
-        let read_all = |wanted: &str| {
-            let ends =
-                |path: &&String| Path::new(path).extension().is_some_and(|extension| extension == wanted);
-            paths.iter().filter(ends).map(|path| read(root, path)).collect::<Result<_>>()
+        let read_all = |extension: &str| {
+            let matches =
+                |path: &&String| Path::new(path).extension().is_some_and(|found| found == extension);
+            paths.iter().filter(matches).map(|path| read(root, path)).collect::<Result<_>>()
         };
         let (sources, documents) = (read_all("rs")?, read_all("md")?);
         Ok(Self { paths, sources, documents })
@@ -45,7 +45,7 @@ fn list(root: &Path) -> Result<Vec<String>> {
     ensure!(output.status.success(), "git ls-files: {}", String::from_utf8_lossy(&output.stderr).trim());
     let text = String::from_utf8(output.stdout).context("a path is not UTF-8")?;
     let paths: BTreeSet<&str> = text.split_terminator('\0').collect();
-    // Git still lists a file that was deleted but not yet committed as such.
+    // Git also lists a file whose deletion is not staged.
     Ok(paths.into_iter().filter(|path| root.join(path).is_file()).map(str::to_owned).collect())
 }
 

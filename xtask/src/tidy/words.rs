@@ -1,5 +1,5 @@
-//! Rule: nothing unfinished stays in the code: no notes to self, no debugging print, no test that is skipped.
-//! Must never spell its own words whole, or it would find itself.
+//! Rule: no unfinished code: no notes to self, no debugging print, no skipped test. Must never spell these words
+//! whole, or it would find itself.
 
 use super::{finding::Finding, tree::Source};
 
@@ -8,7 +8,7 @@ const WORDS: [(&str, &str); 5] = [
     (concat!("FIX", "ME"), "fix it or open an issue"),
     (concat!("to", "do!"), "finish it"),
     (concat!("db", "g!("), "remove the debugging print"),
-    (concat!("#[", "ignore"), "a test that is not run proves nothing: run it or remove it"),
+    (concat!("#[", "ignore"), "a skipped test proves nothing: run it or remove it"),
 ];
 
 pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
@@ -22,13 +22,13 @@ fn check_one(source: &Source) -> impl Iterator<Item = Finding> {
     })
 }
 
-/// Whether the word stands alone: AUTODOC has nothing to be done about it.
+/// Whether the text contains the word on its own, not inside another word such as AUTODOC.
 fn contains_word(text: &str, word: &str) -> bool {
     let is_inside = |neighbour: Option<char>| neighbour.is_some_and(|c| c.is_alphanumeric() || c == '_');
-    let ends_open = word.ends_with(char::is_alphanumeric);
+    let ends_in_letter = word.ends_with(char::is_alphanumeric);
     text.match_indices(word).any(|(at, _)| {
         let before = is_inside(text[..at].chars().next_back());
-        let after = ends_open && is_inside(text[at + word.len()..].chars().next());
+        let after = ends_in_letter && is_inside(text[at + word.len()..].chars().next());
         !before && !after
     })
 }

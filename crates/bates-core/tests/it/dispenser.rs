@@ -32,7 +32,7 @@ async fn concurrent_callers_get_every_position_exactly_once() {
         assert!(positions.iter().all(|position| seen.insert(*position)), "never twice");
     }
     assert_eq!(seen.iter().max(), Some(&(seen.len() as u64)), "no position is skipped");
-    assert_eq!(store.running_most(), 1, "one refill of a scope at a time");
+    assert_eq!(store.concurrent_max(), 1, "one refill of a scope at a time");
 }
 
 #[tokio::test]

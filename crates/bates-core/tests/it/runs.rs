@@ -7,7 +7,7 @@ use bates_core::{
     Actor, GrantPurpose, GrantRequest, KeyTemplate, Limits, Machine, Position, Promise, ScopeId, ScopeKey,
     SeriesSpec, SystemRuntime,
 };
-use bates_testkit::history::{Asked, Client, Gaps, History, Rules, Scope};
+use bates_testkit::history::{Client, Gaps, History, PendingRequest, Rules, Scope};
 use bates_testkit::{Fault, MemoryStore};
 use proptest::prelude::*;
 
@@ -41,7 +41,7 @@ impl Fixture {
     }
 
     /// Records that the caller owns `count` numbers up to `last`; none of them may be adopted.
-    fn record(&self, client: &mut Client, request: Asked, count: u64, last: u64) {
+    fn record(&self, client: &mut Client, request: PendingRequest, count: u64, last: u64) {
         let run = last + 1 - count..=last;
         assert!(
             !self.adopted.iter().any(|adopted| run.contains(adopted)),

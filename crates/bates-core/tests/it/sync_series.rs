@@ -138,7 +138,7 @@ async fn a_node_whose_store_was_restored_issues_nothing_from_its_range() {
     let entry = node.series("tenant").unwrap();
     let first = node.next(&entry, (&[]).into(), 1, Actor::library("test")).await.unwrap();
     assert_eq!(first.values().collect::<Vec<_>>(), ["T-1"]);
-    node_store.take_back();
+    node_store.mark_restored();
     assert_eq!(node.sync_series().await.unwrap_err().code().name(), "store_poisoned");
     let refused = node.next(&entry, (&[]).into(), 1, Actor::library("test")).await.unwrap_err();
     assert_eq!(refused.code().name(), "store_poisoned", "the restored store does not know of its range");

@@ -54,7 +54,7 @@ fn a_store_that_releases_without_a_comparison_fails_the_suite() {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args([
             "--exact",
-            "conformance::store::a_tail_goes_back_once_and_only_if_nothing_was_granted_since",
+            "conformance::store::a_range_is_released_once_and_only_if_nothing_was_granted_since",
         ]);
         command.env_remove("BATES_PLANTED_BUG").envs(bug.map(|bug| ("BATES_PLANTED_BUG", bug)));
         command.output().unwrap()

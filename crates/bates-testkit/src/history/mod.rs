@@ -1,6 +1,5 @@
-//! What clients asked and were answered, and what follows from it: no number twice, none that falls, no gap that
-//! nobody accounts for. Owns the log and its logical clock. Must never ask a server or a store: the verdict is
-//! from the clients' own words.
+//! The log of requests and answers that clients keep, and the checks of it: no number twice, none out of order, no
+//! unexplained gap. Owns the log and its logical clock. Must never ask a server or a store: only the log counts.
 
 mod check;
 mod violation;
@@ -12,20 +11,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub use check::{Gaps, Rules, check};
 pub use violation::Violation;
 
-/// A scope, by the order in which scopes were first named.
+/// A scope, numbered in the order of first use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Scope(pub u32);
 
-/// One answer with numbers that follow each other. An answer of several such ranges is several entries.
+/// An answer with consecutive numbers. An answer with several ranges has several entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Where.
+    /// The scope of the numbers.
     pub scope: Scope,
-    /// Who asked.
+    /// The client that asked.
     pub client: u32,
-    /// When it was asked for, on the history's clock.
+    /// The time of the request, on the clock of the history.
     pub asked: u64,
-    /// When the answer was there. Invariant: an answer came before a question if and only if its time is smaller.
+    /// The time of the answer. Invariant: it is smaller than the time of a request if and only if it came before.
     pub answered: u64,
     /// The first number.
     pub first: u64,
@@ -33,10 +32,10 @@ pub struct Entry {
     pub last: u64,
 }
 
-/// Numbers that nobody was given, and why is known.
+/// Numbers that no client got, for a known reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Explained {
-    /// Where.
+pub struct ExplainedGap {
+    /// The scope of the numbers.
     pub scope: Scope,
     /// The first number.
     pub first: u64,
@@ -59,55 +58,55 @@ struct Collected {
     scopes: HashMap<String, Scope>,
     clients: u32,
     entries: Vec<Entry>,
-    explained: Vec<Explained>,
+    explained: Vec<ExplainedGap>,
 }
 
-/// A client's own part of the history, which nobody else waits for; handed in when dropped.
+/// The entries of one client, kept without locking; added to the history when dropped.
 pub struct Client {
     history: History,
     id: u32,
     entries: Vec<Entry>,
 }
 
-/// A question that is under way. One that is never answered claims nothing.
+/// A request without an answer yet. One that is never answered adds no entry.
 #[derive(Clone, Copy, Debug)]
-#[must_use = "an answer is noted with its question"]
-pub struct Asked {
+#[must_use = "an answer is recorded with its request"]
+pub struct PendingRequest {
     scope: Scope,
     at: u64,
 }
 
 impl History {
-    /// A client that writes along.
+    /// A new client that writes to this history.
     pub fn client(&self) -> Client {
         let mut collected = self.collected();
         collected.clients += 1;
         Client { history: self.clone(), id: collected.clients, entries: Vec::new() }
     }
 
-    /// The scope of that name.
+    /// The scope with this name.
     pub fn scope(&self, name: &str) -> Scope {
         let mut collected = self.collected();
         let next = Scope(u32::try_from(collected.scopes.len()).expect("far fewer than 2^32 scopes"));
         *collected.scopes.entry(name.to_owned()).or_insert(next)
     }
 
-    /// Notes that these numbers are a gap, and known to be one.
+    /// Records an explained gap.
     pub fn explain(&self, scope: Scope, first: u64, last: u64) {
-        self.collected().explained.push(Explained { scope, first, last });
+        self.collected().explained.push(ExplainedGap { scope, first, last });
     }
 
-    /// How many answers were handed in.
+    /// How many entries were added.
     pub fn len(&self) -> usize {
         self.collected().entries.len()
     }
 
-    /// Whether none was.
+    /// Whether it has no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What contradicts the rules, of all that was handed in; empty if nothing does.
+    /// The violations of the rules in all entries added so far.
     pub fn check(&self, rules: Rules) -> Vec<Violation> {
         let collected = self.collected();
         check(&collected.entries, &collected.explained, rules)
@@ -117,29 +116,29 @@ impl History {
         self.0.collected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One order for all threads, which is what "before" means.
+    /// Orders the events of all threads.
     fn tick(&self) -> u64 {
         self.0.clock.fetch_add(1, Ordering::SeqCst)
     }
 }
 
 impl Client {
-    /// To be called before the question is sent.
-    pub fn ask(&self, scope: Scope) -> Asked {
-        Asked { scope, at: self.history.tick() }
+    /// Call this before the request is sent.
+    pub fn ask(&self, scope: Scope) -> PendingRequest {
+        PendingRequest { scope, at: self.history.tick() }
     }
 
-    /// To be called when the answer is there.
-    pub fn answered(&mut self, asked: Asked, first: u64, last: u64) {
-        self.answered_with(asked, [(first, last)]);
+    /// Call this when the answer has arrived.
+    pub fn answered(&mut self, request: PendingRequest, first: u64, last: u64) {
+        self.answered_with(request, [(first, last)]);
     }
 
-    /// An answer of several ranges.
-    pub fn answered_with(&mut self, asked: Asked, ranges: impl IntoIterator<Item = (u64, u64)>) {
+    /// The same for an answer with several ranges.
+    pub fn answered_with(&mut self, request: PendingRequest, ranges: impl IntoIterator<Item = (u64, u64)>) {
         let answered = self.history.tick();
-        let Asked { scope, at } = asked;
+        let PendingRequest { scope, at } = request;
         self.entries.extend(ranges.into_iter().map(|(first, last)| {
-            assert!(first <= last, "a range from {first} to {last} is none");
+            assert!(first <= last, "invalid range from {first} to {last}");
             Entry { scope, client: self.id, asked: at, answered, first, last }
         }));
     }

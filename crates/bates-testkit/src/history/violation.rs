@@ -1,51 +1,51 @@
-//! What contradicts the rules, with the answers that contradict each other.
+//! A violation of the rules, with the answers that show it.
 
 use std::fmt;
 
 use super::{Entry, Scope};
 
-/// A contradiction in a history.
+/// A violation of the rules in a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Violation {
-    /// **U**: both answers hold the same number.
-    Twice {
-        /// The one with the smaller first number.
+    /// **U**: two answers have the same number.
+    Repeated {
+        /// The answer with the smaller first number.
         one: Entry,
-        /// The other.
+        /// The other answer.
         other: Entry,
     },
-    /// **M**: the later was asked for after the earlier was answered, and has a smaller number.
-    Fell {
-        /// Answered first.
+    /// **M**: an answer has a smaller number than one that came before its request.
+    OutOfOrder {
+        /// The answer that came first.
         earlier: Entry,
-        /// Asked for afterwards.
+        /// The answer to the later request.
         later: Entry,
     },
-    /// **G**: more numbers of the scope were skipped than anybody accounts for.
+    /// **G**: more numbers of a scope are missing than allowed.
     Skipped {
-        /// Where.
+        /// The scope.
         scope: Scope,
-        /// How many, in the whole scope.
+        /// How many unexplained numbers are missing in the scope.
         skipped: u64,
-        /// How many may be.
+        /// How many may be missing.
         allowed: u64,
-        /// The answer before the widest hole; `None` if that is before the first number answered.
+        /// The answer before the widest hole; `None` if the hole is before the first answer.
         before: Option<Entry>,
-        /// The answer behind it.
-        behind: Entry,
+        /// The answer after it.
+        after: Entry,
     },
 }
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Twice { one, other } => write!(f, "came twice: {one}; and {other}"),
-            Self::Fell { earlier, later } => write!(f, "fell: {earlier}; and afterwards {later}"),
-            Self::Skipped { scope, skipped, allowed, before, behind } => {
+            Self::Repeated { one, other } => write!(f, "came twice: {one}; and {other}"),
+            Self::OutOfOrder { earlier, later } => write!(f, "out of order: {earlier}; and later {later}"),
+            Self::Skipped { scope, skipped, allowed, before, after } => {
                 write!(f, "scope {}: {skipped} numbers skipped, {allowed} allowed: ", scope.0)?;
                 match before {
-                    Some(before) => write!(f, "between {before}; and {behind}"),
-                    None => write!(f, "before {behind}"),
+                    Some(before) => write!(f, "between {before}; and {after}"),
+                    None => write!(f, "before {after}"),
                 }
             }
         }

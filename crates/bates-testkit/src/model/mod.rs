@@ -1,5 +1,5 @@
-//! The model: a simple account of every position, which judges what a store answers. Must never use the ledger of the
-//! core: two accounts that share their rules would share their errors.
+//! A simple model of every position, which checks the answers of a store. Must never use the ledger of the core:
+//! shared rules would share their errors.
 
 mod steps;
 
@@ -13,14 +13,14 @@ use uuid::Uuid;
 
 pub use steps::check_random_histories;
 
-/// What became of a position.
+/// The state of a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     /// The process holds it.
     Held,
     /// A process that crashed held it.
     Uncertain,
-    /// A caller has it, and the store need not know.
+    /// A caller has it; the store need not know.
     HandedOut,
     /// It is in the ledger.
     Issued,
@@ -34,11 +34,11 @@ enum Fate {
 #[derive(Default)]
 pub(crate) struct ScopeModel {
     next: u64,
-    /// Counts what moved the cursor.
+    /// How often the cursor was written.
     writes: u64,
     fates: BTreeMap<u64, Fate>,
     adopted: BTreeSet<u64>,
-    /// What the process holds, in the order of the grants.
+    /// The ranges that the process holds, in the order of their grants.
     held: Vec<HeldRange>,
 }
 
@@ -50,15 +50,15 @@ pub(crate) struct HeldRange {
     write: u64,
 }
 
-/// Idempotency keys: the digest, the document and the position of the request that used each.
+/// Idempotency keys, each with the digest, the document and the position of the request that used it.
 #[derive(Default)]
 pub(crate) struct KeyModel(BTreeMap<u8, (u8, Uuid, u64)>);
 
 /// Why an answer is wrong.
 pub(crate) type Verdict = Result<(), String>;
 
-fn demand(is_so: bool, why: impl FnOnce() -> String) -> Verdict {
-    if is_so { Ok(()) } else { Err(why()) }
+fn ensure(holds: bool, message: impl FnOnce() -> String) -> Verdict {
+    if holds { Ok(()) } else { Err(message()) }
 }
 
 impl ScopeModel {
@@ -79,7 +79,7 @@ impl ScopeModel {
         &self.held
     }
 
-    /// The positions that are granted next: the first that are free, up to one that is not unless all may be taken.
+    /// The next free positions; adopted positions end the run unless the grant is for holding.
     fn expected(&self, purpose: GrantPurpose, count: u64, end: u64) -> Vec<u64> {
         let free = (self.next..end).filter(|position| !self.adopted.contains(position));
         let mut expected: Vec<u64> = Vec::new();
@@ -106,7 +106,7 @@ impl ScopeModel {
         let (grant, last) = match (answer, expected.last()) {
             (Ok(grant), Some(last)) if is_granted => (grant, *last),
             (Err(GrantError::Exhausted { left, .. }), _) if !is_granted => {
-                return demand(*left == expected.len() as u64, || {
+                return ensure(*left == expected.len() as u64, || {
                     format!("{left} left, not {}", expected.len())
                 });
             }
@@ -114,8 +114,8 @@ impl ScopeModel {
         };
         let adopted: BTreeSet<u64> = grant.adopted.iter().map(|position| position.value()).collect();
         let range = (grant.range.from()..grant.range.to()).filter(|at| !adopted.contains(at));
-        demand(range.clone().eq(expected.iter().copied()), || format!("{grant:?}, expected {expected:?}"))?;
-        demand(range.clone().all(|at| !self.fates.contains_key(&at)), || format!("{grant:?} came before"))?;
+        ensure(range.clone().eq(expected.iter().copied()), || format!("{grant:?}, expected {expected:?}"))?;
+        ensure(range.clone().all(|at| !self.fates.contains_key(&at)), || format!("{grant:?} came before"))?;
         let fate = match purpose {
             GrantPurpose::Hold => Fate::Held,
             GrantPurpose::Pool => Fate::Pooled,
@@ -131,24 +131,24 @@ impl ScopeModel {
         Ok(())
     }
 
-    /// Judges a release of the last range that is held: `tail` of it is unused, and so are all other ranges.
-    pub(crate) fn judge_release(&mut self, tail: PositionRange, answer: ReleaseOutcome) -> Verdict {
+    /// Judges a release: `unused` is the end of the last held range; all other held ranges are lost.
+    pub(crate) fn judge_release(&mut self, unused: PositionRange, answer: ReleaseOutcome) -> Verdict {
         let held = std::mem::take(&mut self.held);
         let Some((last, others)) = held.split_last() else { return Err("nothing was held".to_owned()) };
-        let is_last_write = last.write == self.writes && tail.to() == self.next;
+        let is_last_write = last.write == self.writes && unused.to() == self.next;
         let expected = if is_last_write { ReleaseOutcome::Returned } else { ReleaseOutcome::Gap };
-        demand(answer == expected, || format!("{tail} is {answer:?}, expected {expected:?}"))?;
+        ensure(answer == expected, || format!("{unused} is {answer:?}, expected {expected:?}"))?;
         for other in others {
             self.set(other.range, Fate::Lost(GapReason::LeaseLost));
         }
-        for at in last.range.from()..tail.from() {
+        for at in last.range.from()..unused.from() {
             self.fates.insert(at, Fate::HandedOut);
         }
         match answer {
-            ReleaseOutcome::Gap => self.set(tail, Fate::Lost(GapReason::LeaseLost)),
+            ReleaseOutcome::Gap => self.set(unused, Fate::Lost(GapReason::LeaseLost)),
             ReleaseOutcome::Returned => {
-                self.fates.retain(|at, _| *at < tail.from());
-                self.move_to(tail.from());
+                self.fates.retain(|at, _| *at < unused.from());
+                self.move_to(unused.from());
             }
         }
         Ok(())
@@ -161,8 +161,8 @@ impl ScopeModel {
 
     pub(crate) fn judge_floor(&mut self, floor: u64, answer: Cursor) -> Verdict {
         let expected = self.next.max(floor);
-        demand(answer.next == expected, || {
-            format!("a floor of {floor} left {}, expected {expected}", answer.next)
+        ensure(answer.next == expected, || {
+            format!("a floor of {floor} left the cursor at {}, expected {expected}", answer.next)
         })?;
         if let Some(passed) = PositionRange::new(self.next, floor) {
             self.set(passed, Fate::Lost(GapReason::FloorRaised));
@@ -173,7 +173,7 @@ impl ScopeModel {
 
     pub(crate) fn judge_adoption(&mut self, positions: &[u64], answer: u64) -> Verdict {
         let granted = positions.iter().filter(|position| **position < self.next).count() as u64;
-        demand(answer == granted, || format!("{answer} of {positions:?} were granted, expected {granted}"))?;
+        ensure(answer == granted, || format!("{answer} of {positions:?} were granted, expected {granted}"))?;
         self.adopted.extend(positions);
         self.move_to(self.next);
         Ok(())
@@ -181,8 +181,8 @@ impl ScopeModel {
 
     fn judge_position(&mut self, position: u64, end: u64) -> Verdict {
         let expected = self.expected(GrantPurpose::Issue, 1, end);
-        demand(expected == [position], || format!("position {position}, expected {expected:?}"))?;
-        demand(!self.fates.contains_key(&position), || format!("{position} came before"))?;
+        ensure(expected == [position], || format!("position {position}, expected {expected:?}"))?;
+        ensure(!self.fates.contains_key(&position), || format!("{position} came before"))?;
         self.fates.insert(position, Fate::Issued);
         self.move_to(position + 1);
         Ok(())
@@ -192,16 +192,16 @@ impl ScopeModel {
         (self.next, self.writes) = (next, self.writes + 1);
     }
 
-    /// The process crashed.
+    /// The process crashes.
     pub(crate) fn crash(&mut self) {
         self.held.clear();
         let held = self.fates.values_mut().filter(|fate| matches!(fate, Fate::Held | Fate::Pooled));
         held.for_each(|fate| *fate = Fate::Uncertain);
     }
 
-    /// Judges what the store says of every position.
+    /// Judges the account of every position that the store gives.
     pub(crate) fn judge_account(&self, account: &Reconciliation) -> Verdict {
-        demand(account.next == self.next, || {
+        ensure(account.next == self.next, || {
             format!("the cursor is at {}, expected {}", account.next, self.next)
         })?;
         let is_in = |ranges: &[PositionRange], at: u64| {
@@ -211,21 +211,21 @@ impl ScopeModel {
             let lost = account.lost.iter().filter(|lost| (lost.range.from()..lost.range.to()).contains(at));
             let lost: Vec<GapReason> = lost.map(|lost| lost.reason).collect();
             let (is_held, is_issued) = (is_in(&account.held, *at), is_in(&account.issued, *at));
-            let is_so = match fate {
+            let is_expected = match fate {
                 Fate::Held | Fate::Pooled => is_held && lost.is_empty(),
                 Fate::Uncertain => is_held && lost.is_empty() || lost == [GapReason::CrashSkip],
                 Fate::HandedOut => !is_held && lost.is_empty(),
                 Fate::Issued => !is_held && lost.is_empty() && is_issued,
                 Fate::Lost(reason) => !is_held && lost == [*reason],
             };
-            demand(is_so && is_issued == (*fate == Fate::Issued), || {
+            ensure(is_expected && is_issued == (*fate == Fate::Issued), || {
                 format!("{at} is {fate:?}; held: {is_held}, issued: {is_issued}, lost: {lost:?}")
             })?;
         }
         let issued = self.fates.iter().filter(|(_, fate)| **fate == Fate::Issued).map(|(at, _)| *at);
         let issued = RangeSet::of(issued.filter_map(|at| PositionRange::new(at, at + 1)));
         let listed = RangeSet::of(account.issued.iter().copied());
-        demand(issued == listed, || format!("the ledger has {listed:?}, expected {issued:?}"))
+        ensure(issued == listed, || format!("the ledger has {listed:?}, expected {issued:?}"))
     }
 }
 
@@ -251,7 +251,7 @@ impl KeyModel {
         }
         match answer {
             Ok(assignment) => {
-                demand(assignment.is_new && assignment.document_id == document_id, || {
+                ensure(assignment.is_new && assignment.document_id == document_id, || {
                     format!("{assignment:?} is not new")
                 })?;
                 scope.judge_position(assignment.position.value(), end)?;
@@ -262,7 +262,7 @@ impl KeyModel {
             }
             Err(AssignError::Grant(GrantError::Exhausted { .. })) => {
                 let expected = scope.expected(GrantPurpose::Issue, 1, end);
-                demand(expected.is_empty(), || format!("exhausted, expected {expected:?}"))
+                ensure(expected.is_empty(), || format!("exhausted, expected {expected:?}"))
             }
             Err(error) => Err(error.to_string()),
         }

@@ -1,5 +1,5 @@
-//! Random histories of one process on a store, judged by the model after every step. A history that fails is shrunk to a
-//! short one that fails.
+//! Random histories of one process on a store, checked by the model after every step. A failing history is shrunk to
+//! a short one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,10 +23,10 @@ const SCOPES: usize = 3;
 
 const START: u64 = 1_001;
 
-/// Few positions, so that scopes end.
+/// So few positions that scopes are exhausted.
 const END: u64 = 1_121;
 
-/// What a process does.
+/// An operation of the process.
 #[derive(Clone, Debug)]
 enum Step {
     Grant {
@@ -34,7 +34,7 @@ enum Step {
         purpose: GrantPurpose,
         count: u64,
     },
-    /// Gives back what it holds, but for the first positions of the last range, which it has used.
+    /// Releases everything it holds except the first `used` positions of the last range.
     Release {
         scope: usize,
         used: u64,
@@ -51,7 +51,7 @@ enum Step {
         scope: usize,
         positions: Vec<u64>,
     },
-    /// Crashes, and is opened again.
+    /// Crashes and opens the store again.
     Reopen,
 }
 
@@ -73,21 +73,21 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Runs random histories on a store, each in scopes of its own, and panics with the shortest that the model refuses.
+/// Runs random histories on a store, each in its own scopes, and panics with a short one that the model refuses.
 pub fn check_random_histories<D: DataSet>(fresh: impl AsyncFn() -> D, cases: u32) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
     let (data, histories) = (runtime.block_on(fresh()), AtomicU32::new(0));
     let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
-    let held = runner.run(&prop::collection::vec(step(), 1..40), |steps| {
+    let result = runner.run(&prop::collection::vec(step(), 1..40), |steps| {
         let number = histories.fetch_add(1, Ordering::Relaxed);
         runtime.block_on(History::run(&data, number, &steps)).map_err(TestCaseError::fail)
     });
-    if let Err(refused) = held {
+    if let Err(refused) = result {
         panic!("{refused}");
     }
 }
 
-/// A history under way.
+/// A running history.
 struct History<'d, D: DataSet> {
     data: &'d D,
     store: Option<D::Store>,
@@ -103,7 +103,7 @@ impl<'d, D: DataSet> History<'d, D> {
         let scopes = (0..SCOPES).map(|_| ScopeModel::new(START)).collect();
         let mut history = Self { data, store: Some(store), number, scopes, keys: KeyModel::default() };
         for (at, step) in steps.iter().enumerate() {
-            history.take(step).await.map_err(|why| format!("step {at}, {step:?}: {why}"))?;
+            history.run_step(step).await.map_err(|error| format!("step {at}, {step:?}: {error}"))?;
         }
         history.judge_accounts().await
     }
@@ -117,7 +117,7 @@ impl<'d, D: DataSet> History<'d, D> {
         format!("{:06}_{scope}", self.number)
     }
 
-    async fn take(&mut self, step: &Step) -> Verdict {
+    async fn run_step(&mut self, step: &Step) -> Verdict {
         match step {
             Step::Grant { scope, purpose, count } => self.grant(*scope, *purpose, *count).await,
             Step::Release { scope, used } => self.release(*scope, *used).await,
@@ -131,7 +131,7 @@ impl<'d, D: DataSet> History<'d, D> {
                 let mut positions = positions.clone();
                 positions.sort_unstable();
                 positions.dedup();
-                // What was granted before is recalled first; here, a process that holds nothing adopts.
+                // A machine recalls ranges before it adopts positions; here only ungranted positions are adopted.
                 positions.retain(|position| *position >= self.scopes[*scope].next());
                 let granted = self
                     .store()
@@ -154,7 +154,7 @@ impl<'d, D: DataSet> History<'d, D> {
 
     async fn grant(&mut self, scope: usize, purpose: GrantPurpose, count: u64) -> Verdict {
         let held_from = self.scopes[scope].held_from();
-        let want = GrantRequest {
+        let request = GrantRequest {
             scope_id: self.scope_id(scope),
             count,
             count_needed: count,
@@ -165,19 +165,19 @@ impl<'d, D: DataSet> History<'d, D> {
             promise: None,
             held_from,
         };
-        let answer = self.store().grant(want).await;
+        let answer = self.store().grant(request).await;
         self.scopes[scope].judge_grant(purpose, count, END, &answer)
     }
 
     async fn release(&mut self, scope: usize, used: u64) -> Verdict {
         let Some((last, others)) = self.scopes[scope].held().split_last() else { return Ok(()) };
         let from = last.range.from() + used.min(last.range.count() - 1);
-        let tail = PositionRange::new(from, last.range.to()).expect("one position is unused");
+        let unused = PositionRange::new(from, last.range.to()).expect("one position is unused");
         let lost = others.iter().map(|held| held.range).collect();
         let release =
-            ReleaseRequest { scope_id: self.scope_id(scope), range: tail, version: last.version, lost };
+            ReleaseRequest { scope_id: self.scope_id(scope), range: unused, version: last.version, lost };
         let answer = self.store().release(release).await.map_err(|error| error.to_string())?;
-        self.scopes[scope].judge_release(tail, answer)
+        self.scopes[scope].judge_release(unused, answer)
     }
 
     async fn assign(&mut self, scope: usize, key: Option<(u8, u8)>) -> Verdict {
@@ -205,7 +205,7 @@ impl<'d, D: DataSet> History<'d, D> {
     }
 
     async fn judge_accounts(&self) -> Verdict {
-        // Right before the first scope of the history.
+        // A page starts after this key, which sorts right before the scopes of this history.
         let before =
             ScopeKey::new([("scope", &*format!("{:06}_", self.number))], None).expect("a good scope");
         let accounts = self.store().reconciliations(series(), Some(before), SCOPES).await;
@@ -213,7 +213,9 @@ impl<'d, D: DataSet> History<'d, D> {
             accounts.map_err(|error| error.to_string())?.into_iter().collect();
         for (at, scope) in self.scopes.iter().enumerate() {
             match accounts.get(&self.scope_id(at).scope) {
-                Some(account) => scope.judge_account(account).map_err(|why| format!("scope {at}: {why}"))?,
+                Some(account) => {
+                    scope.judge_account(account).map_err(|error| format!("scope {at}: {error}"))?
+                }
                 None if scope.next() == START => {}
                 None => return Err(format!("scope {at} has no account")),
             }
@@ -222,7 +224,7 @@ impl<'d, D: DataSet> History<'d, D> {
     }
 
     fn store(&self) -> &D::Store {
-        self.store.as_ref().expect("it is open between steps")
+        self.store.as_ref().expect("the store is open between steps")
     }
 }
 

@@ -1,4 +1,5 @@
-//! Time, tasks and chance of a simulation: virtual time of a paused Tokio runtime with one thread, and numbers from a seed.
+//! The runtime of a simulation: virtual time of a paused single-threaded Tokio runtime, and random numbers from a
+//! seed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -8,18 +9,18 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 use uuid::{Builder, Uuid};
 
-/// Time, tasks and chance from a seed. Tasks and sleeps are those of the Tokio runtime that it is used in.
+/// Time and randomness from a seed. Tasks and sleeps are those of the surrounding Tokio runtime.
 #[derive(Debug)]
 pub struct SimulatedRuntime {
     started: Instant,
-    drawn: AtomicU64,
+    state: AtomicU64,
     ids: AtomicU64,
 }
 
 impl SimulatedRuntime {
-    /// One that begins at the same moment for every seed.
+    /// Starts at the same moment for every seed.
     pub fn new(seed: u64) -> Self {
-        Self { started: Instant::now(), drawn: AtomicU64::new(seed), ids: AtomicU64::new(0) }
+        Self { started: Instant::now(), state: AtomicU64::new(seed), ids: AtomicU64::new(0) }
     }
 
     /// A random number below a bound.
@@ -30,7 +31,7 @@ impl SimulatedRuntime {
     /// The generator of Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators" (2014).
     fn next(&self) -> u64 {
         const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
-        let mut mixed = self.drawn.fetch_add(GAMMA, Ordering::Relaxed).wrapping_add(GAMMA);
+        let mut mixed = self.state.fetch_add(GAMMA, Ordering::Relaxed).wrapping_add(GAMMA);
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ (mixed >> 31)
@@ -39,15 +40,15 @@ impl SimulatedRuntime {
 
 impl Runtime for SimulatedRuntime {
     fn now(&self) -> Timestamp {
-        let begin = Timestamp::constant(1_800_000_000, 0);
-        begin.checked_add(self.elapsed()).unwrap_or(Timestamp::MAX)
+        let start = Timestamp::constant(1_800_000_000, 0);
+        start.checked_add(self.elapsed()).unwrap_or(Timestamp::MAX)
     }
 
     fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// On the spot: another thread would end whenever it likes.
+    /// Runs at once: a second thread would finish at an unpredictable time.
     fn compute(&self, work: Box<dyn FnOnce() + Send>) {
         work();
     }

@@ -1,4 +1,4 @@
-//! The conformance suite of the audit: what every store must keep of who took what.
+//! The part of the conformance suite about the audit: which caller took which numbers.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,66 +8,66 @@ use bates_core::{Actor, AuditFilter, AuditRecord, Channel, Position, Store};
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::exercise::{DataSet, definition, lease, open_pinned, scope_id, series};
-use super::outbox::{document, keyed};
+use super::exercise::{DataSet, definition, open_pinned, range, scope_id, series};
+use super::outbox::{document, keyed_document};
 
 pub(super) fn moment(micros: i64) -> Timestamp {
     Timestamp::from_microsecond(1_790_000_000_000_000 + micros).expect("a time")
 }
 
-pub(super) fn record(scope: &str, (from, to): (u64, u64), who: &str, micros: i64) -> AuditRecord {
+pub(super) fn record(scope: &str, (from, to): (u64, u64), caller: &str, micros: i64) -> AuditRecord {
     AuditRecord {
         id: Uuid::now_v7(),
         scope_id: scope_id(scope),
-        range: lease(from, to),
+        range: range(from, to),
         first: format!("{scope}-{from}").into(),
         last: format!("{scope}-{}", to - 1).into(),
         count: to - from,
-        stamp: Actor { caller: who, channel: Channel::Http }.stamp(moment(micros)),
+        stamp: Actor { caller, channel: Channel::Http }.stamp(moment(micros)),
     }
 }
 
 /// More than two pages of a move, some of them at the same moment.
 pub(super) async fn fill_records<S: Store>(store: &S) {
     let records = (0..2_345).map(|at: u64| {
-        let micros = i64::try_from(at / 10).expect("it is small");
+        let micros = i64::try_from(at / 10).expect("a small number");
         record("a", (at, at + 1), if at.is_multiple_of(2) { "even" } else { "odd" }, micros)
     });
     store.record(records.collect()).await.expect("a write");
 }
 
-/// All records, as they are.
-pub(super) async fn told_of_records<S: Store>(store: &S) -> Vec<AuditRecord> {
-    let told = all(store, AuditFilter::default()).await;
-    assert_eq!(told.len(), 2_345);
-    told
+/// All records that [`fill_records`] wrote.
+pub(super) async fn read_filled_records<S: Store>(store: &S) -> Vec<AuditRecord> {
+    let records = all(store, AuditFilter::default()).await;
+    assert_eq!(records.len(), 2_345);
+    records
 }
 
-async fn all<S: Store>(store: &S, of: AuditFilter) -> Vec<AuditRecord> {
-    store.records(of, None, 100_000).await.expect("a read")
+async fn all<S: Store>(store: &S, filter: AuditFilter) -> Vec<AuditRecord> {
+    store.records(filter, None, 100_000).await.expect("a read")
 }
 
 fn ids(records: &[AuditRecord]) -> BTreeSet<Uuid> {
     records.iter().map(|record| record.id).collect()
 }
 
-pub async fn what_was_recorded_is_there_after_reopening_and_once<D: DataSet>(data: &D) {
+pub async fn records_survive_reopening_and_are_stored_once<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
-    let odd = AuditRecord {
+    let unusual = AuditRecord {
         first: "é \"1\"".into(),
         count: 3,
         stamp: Actor { caller: "pool id-pool:a:{b}", channel: Channel::Pool }.stamp(moment(7)),
         ..record("", (5, 9), "x", 0)
     };
-    let written = vec![record("a", (1001, 2001), "registry", 0), odd];
+    let written = vec![record("a", (1001, 2001), "registry", 0), unusual];
     store.record(written.clone()).await.expect("a write");
-    store.record(written.clone()).await.expect("as after an answer that was lost");
-    store.record(Vec::new()).await.expect("nothing is easily written");
+    store.record(written.clone()).await.expect("a repeated write");
+    store.record(Vec::new()).await.expect("an empty write");
     drop(store);
     assert_eq!(all(&data.open().await, AuditFilter::default()).await, written);
 }
 
-pub async fn what_callers_record_at_once_is_all_there<D: DataSet>(data: &D) {
+pub async fn concurrent_records_are_all_stored<D: DataSet>(data: &D) {
     let store = Arc::new(open_pinned(data).await);
     let callers: Vec<_> = (0..300)
         .map(|caller: u64| {
@@ -76,12 +76,12 @@ pub async fn what_callers_record_at_once_is_all_there<D: DataSet>(data: &D) {
             let records = vec![record("a", (at, at + 5), "one", 1), record("b", (at, at + 9), "two", 2)];
             tokio::spawn(async move {
                 store.record(records.clone()).await.expect("a write");
-                let of = AuditFilter {
+                let filter = AuditFilter {
                     caller: Some("one".into()),
                     position: Position::new(at),
                     ..AuditFilter::default()
                 };
-                assert_eq!(all(&*store, of).await, records[..1], "it is there once that is answered");
+                assert_eq!(all(&*store, filter).await, records[..1], "an answered record can be read");
                 records
             })
         })
@@ -93,7 +93,7 @@ pub async fn what_callers_record_at_once_is_all_there<D: DataSet>(data: &D) {
     assert_eq!(ids(&all(&*store, AuditFilter::default()).await), ids(&written));
 }
 
-pub async fn records_are_found_by_series_scope_who_and_time<D: DataSet>(data: &D) {
+pub async fn records_are_found_by_series_scope_caller_and_time<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     store.pin(definition("other"), None).await.expect("a pin");
     let mut other = record("a", (1, 2), "registry", 30);
@@ -106,10 +106,10 @@ pub async fn records_are_found_by_series_scope_who_and_time<D: DataSet>(data: &D
     ];
     store.record(written.to_vec()).await.expect("a write");
     let none = AuditFilter::default;
-    for (of, expected) in [
+    for (filter, expected) in [
         (none(), vec![0, 1, 2, 3]),
         (AuditFilter { series: Some(series("document")), ..none() }, vec![0, 1, 3]),
-        (AuditFilter { series: Some(series("nobody")), ..none() }, vec![]),
+        (AuditFilter { series: Some(series("absent")), ..none() }, vec![]),
         (AuditFilter { scope: Some(scope_id("a").scope), ..none() }, vec![0, 2, 3]),
         (AuditFilter { caller: Some("registry".into()), ..none() }, vec![0, 2]),
         (AuditFilter { caller: Some("10.0.0.7".into()), since: Some(moment(21)), ..none() }, vec![3]),
@@ -117,7 +117,7 @@ pub async fn records_are_found_by_series_scope_who_and_time<D: DataSet>(data: &D
         (AuditFilter { until: Some(moment(10)), ..none() }, vec![]),
     ] {
         let expected: Vec<AuditRecord> = expected.into_iter().map(|at: usize| written[at].clone()).collect();
-        assert_eq!(all(&store, of.clone()).await, expected, "{of:?}");
+        assert_eq!(all(&store, filter.clone()).await, expected, "{filter:?}");
     }
 }
 
@@ -147,11 +147,11 @@ pub async fn the_record_that_covers_a_position_is_found<D: DataSet>(data: &D) {
         assert_eq!(all(&store, of_a(position)).await, expected, "{position}");
     }
     let of_any = AuditFilter { scope: None, ..of_a(5) };
-    let who: Vec<_> = all(&store, of_any).await.into_iter().map(|record| record.stamp.caller).collect();
-    assert_eq!(who, ["two".into(), "four".into()], "where the scope is not known, in each");
+    let callers: Vec<_> = all(&store, of_any).await.into_iter().map(|record| record.stamp.caller).collect();
+    assert_eq!(callers, ["two".into(), "four".into()], "without a scope, all scopes are searched");
 }
 
-pub async fn pages_are_complete_and_in_order_also_where_times_are_the_same<D: DataSet>(data: &D) {
+pub async fn pages_of_records_are_complete_and_ordered_even_with_equal_times<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     let written: Vec<AuditRecord> =
         (0..100).map(|at: u64| record("a", (at, at + 1), "one", i64::from(at > 50))).collect();
@@ -163,8 +163,8 @@ pub async fn pages_are_complete_and_in_order_also_where_times_are_the_same<D: Da
             let Some(last) = page.last() else { break };
             after = Some((last.stamp.at, last.id));
             assert!(page.len() <= limit);
-            // What comes later stands behind, and moves nothing.
-            let at = i64::try_from(seen.len()).expect("it is small") + 10;
+            // Later records come after all earlier ones and do not shift the pages.
+            let at = i64::try_from(seen.len()).expect("a small number") + 10;
             store.record(vec![record("a", (500, 501), "late", at)]).await.expect("a write");
             seen.extend(page.into_iter().filter(|record| &*record.stamp.caller == "one"));
             if seen.len() == 100 {
@@ -176,36 +176,40 @@ pub async fn pages_are_complete_and_in_order_also_where_times_are_the_same<D: Da
     }
 }
 
-pub async fn old_records_of_a_series_are_removed_and_no_others<D: DataSet>(data: &D) {
+pub async fn pruning_removes_only_old_records_of_one_series<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     store.pin(definition("other"), None).await.expect("a pin");
     let mut other = record("a", (1, 2), "one", 0);
     other.scope_id.series = series("other");
     let written: Vec<AuditRecord> = (0..10)
-        .map(|at: u64| record("a", (at, at + 1), "one", i64::try_from(at).expect("it is small")))
+        .map(|at: u64| record("a", (at, at + 1), "one", i64::try_from(at).expect("a small number")))
         .collect();
     store.record(written.clone()).await.expect("a write");
     store.record(vec![other.clone()]).await.expect("a write");
     let prune = async |before, limit| {
         store.prune_records(series("document"), moment(before), limit).await.expect("a write")
     };
-    assert_eq!((prune(0, 100).await, prune(4, 3).await, prune(4, 3).await), (0, 3, 1), "some at a time");
+    assert_eq!(
+        (prune(0, 100).await, prune(4, 3).await, prune(4, 3).await),
+        (0, 3, 1),
+        "at most as many as the limit"
+    );
     let mut left = vec![other];
     left.extend_from_slice(&written[4..]);
     assert_eq!(all(&store, AuditFilter::default()).await, left);
 }
 
-pub async fn a_document_is_recorded_in_its_own_commit_and_once<D: DataSet>(data: &D) {
+pub async fn an_audited_document_is_recorded_once_in_its_own_commit<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
-    let audited = |mut ask: bates_core::AssignRequest, micros| {
-        ask.audit_stamp =
+    let audited = |mut request: bates_core::AssignRequest, micros| {
+        request.audit_stamp =
             Some(Actor { caller: "registry", channel: Channel::Document }.stamp(moment(micros)));
-        ask
+        request
     };
     store.assign(document("a")).await.expect("a number");
-    assert_eq!(all(&store, AuditFilter::default()).await, [], "not asked for");
-    let first = store.assign(audited(keyed("a", "k", 1), 1)).await.expect("a number");
-    let again = store.assign(audited(keyed("a", "k", 1), 2)).await.expect("a number");
+    assert_eq!(all(&store, AuditFilter::default()).await, [], "the request has no stamp");
+    let first = store.assign(audited(keyed_document("a", "k", 1), 1)).await.expect("a number");
+    let again = store.assign(audited(keyed_document("a", "k", 1), 2)).await.expect("a number");
     assert_eq!(
         (first.position.value(), first.is_new, again.position, again.is_new),
         (1002, true, first.position, false)
@@ -213,13 +217,14 @@ pub async fn a_document_is_recorded_in_its_own_commit_and_once<D: DataSet>(data:
     drop(store);
     let store = data.open().await;
     let found = all(&store, AuditFilter::default()).await;
-    let told: Vec<_> = found.iter().map(|record| (record.range, &*record.first, record.stamp.at)).collect();
-    assert_eq!(told, [(lease(1002, 1003), &*first.number, moment(1))]);
+    let records: Vec<_> =
+        found.iter().map(|record| (record.range, &*record.first, record.stamp.at)).collect();
+    assert_eq!(records, [(range(1002, 1003), &*first.number, moment(1))]);
     assert_eq!(
         (found[0].scope_id.clone(), found[0].count, found[0].stamp.channel),
         (scope_id("a"), 1, Channel::Document)
     );
-    let never = store.assign(bates_core::AssignRequest { end: 1003, ..audited(document("a"), 3) }).await;
-    assert!(never.is_err(), "the space has ended");
-    assert_eq!(all(&store, AuditFilter::default()).await.len(), 1, "what was not numbered is not recorded");
+    let refused = store.assign(bates_core::AssignRequest { end: 1003, ..audited(document("a"), 3) }).await;
+    assert!(refused.is_err(), "the space has ended");
+    assert_eq!(all(&store, AuditFilter::default()).await.len(), 1, "a refused document is not recorded");
 }

@@ -1,5 +1,5 @@
-//! The conformance suite: what every store must do, tested in this one place. A store that passes it keeps its
-//! part of the promise that no number comes twice.
+//! The part of the conformance suite about grants, releases, floors and pinned series; and the requests and data that
+//! all parts share.
 
 use std::future::Future;
 
@@ -14,7 +14,7 @@ pub trait DataSet {
     /// The store.
     type Store: Store;
 
-    /// Opens the store on this data. The one opened before has been dropped.
+    /// Opens the store on this data. The caller has dropped the store that was open before.
     fn open(&self) -> impl Future<Output = Self::Store>;
 }
 
@@ -22,9 +22,8 @@ pub(super) fn series(name: &str) -> SeriesName {
     name.parse().expect("a good name")
 }
 
-/// Positions, as the port has them.
 pub(crate) fn positions(values: impl IntoIterator<Item = u64>) -> Vec<Position> {
-    values.into_iter().map(|value| Position::new(value).expect("it is below 2^53")).collect()
+    values.into_iter().map(|value| Position::new(value).expect("a value below 2^53")).collect()
 }
 
 pub(super) fn scope_id(scope: &str) -> ScopeId {
@@ -48,7 +47,7 @@ pub(super) fn definition(name: &str) -> Definition {
     }
 }
 
-pub(super) fn want(scope_id: ScopeId, count: u64) -> GrantRequest {
+pub(super) fn request(scope_id: ScopeId, count: u64) -> GrantRequest {
     let purpose = GrantPurpose::Hold;
     GrantRequest {
         scope_id,
@@ -63,7 +62,7 @@ pub(super) fn want(scope_id: ScopeId, count: u64) -> GrantRequest {
     }
 }
 
-pub(super) fn lease(from: u64, to: u64) -> PositionRange {
+pub(super) fn range(from: u64, to: u64) -> PositionRange {
     PositionRange::new(from, to).expect("not empty")
 }
 
@@ -73,8 +72,8 @@ pub(super) async fn open_pinned<D: DataSet>(data: &D) -> D::Store {
     store
 }
 
-pub(super) async fn granted<S: Store>(store: &S, want: GrantRequest) -> Grant {
-    store.grant(want).await.expect("a grant")
+pub(super) async fn grant<S: Store>(store: &S, request: GrantRequest) -> Grant {
+    store.grant(request).await.expect("a grant")
 }
 
 pub(super) async fn next<S: Store>(store: &S, scope_id: ScopeId) -> Option<u64> {
@@ -83,26 +82,26 @@ pub(super) async fn next<S: Store>(store: &S, scope_id: ScopeId) -> Option<u64> 
 
 pub async fn a_grant_survives_reopening<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
-    let first = granted(&store, want(scope_id("a"), 32)).await;
+    let first = grant(&store, request(scope_id("a"), 32)).await;
     drop(store);
     let store = data.open().await;
-    let second = granted(&store, want(scope_id("a"), 32)).await;
+    let second = grant(&store, request(scope_id("a"), 32)).await;
     assert_eq!(first.range.to(), second.range.from());
     assert!(first.version < second.version);
 }
 
-pub async fn the_end_of_the_space_is_exact<D: DataSet>(data: &D) {
+pub async fn grants_stop_exactly_at_the_end_of_the_space<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
-    let near_end = |count, purpose| GrantRequest { end: 1_101, purpose, ..want(scope_id("a"), count) };
-    assert_eq!(granted(&store, near_end(60, GrantPurpose::Hold)).await.range, lease(1001, 1061));
+    let near_end = |count, purpose| GrantRequest { end: 1_101, purpose, ..request(scope_id("a"), count) };
+    assert_eq!(grant(&store, near_end(60, GrantPurpose::Hold)).await.range, range(1001, 1061));
     for all_or_none in [GrantPurpose::HandOut, GrantPurpose::Issue] {
         let refused = store.grant(near_end(41, all_or_none)).await;
         assert_eq!(refused, Err(GrantError::Exhausted { left: 40, elsewhere: false }), "{all_or_none:?}");
     }
     assert_eq!(
-        granted(&store, near_end(60, GrantPurpose::Hold)).await.range,
-        lease(1061, 1101),
-        "what is left"
+        grant(&store, near_end(60, GrantPurpose::Hold)).await.range,
+        range(1061, 1101),
+        "a held range may be shorter than asked"
     );
     assert_eq!(
         store.grant(near_end(1, GrantPurpose::Hold)).await,
@@ -111,80 +110,80 @@ pub async fn the_end_of_the_space_is_exact<D: DataSet>(data: &D) {
     assert_eq!(next(&store, scope_id("a")).await, Some(1_101), "a refusal moves nothing");
 }
 
-pub async fn scopes_and_series_are_apart<D: DataSet>(data: &D) {
+pub async fn scopes_and_series_count_separately<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     store.pin(definition("invoice"), None).await.expect("a first pin");
-    granted(&store, want(scope_id("a"), 10)).await;
+    grant(&store, request(scope_id("a"), 10)).await;
     for other in [scope_id("b"), scope_id(""), ScopeId { series: series("invoice"), ..scope_id("a") }] {
-        assert_eq!(granted(&store, want(other.clone(), 1)).await.range, lease(1001, 1002), "{other}");
+        assert_eq!(grant(&store, request(other.clone(), 1)).await.range, range(1001, 1002), "{other}");
     }
     assert_eq!(next(&store, scope_id("a")).await, Some(1011));
 }
 
-pub async fn the_limit_of_scopes_holds_and_reads_create_none<D: DataSet>(data: &D) {
+pub async fn the_scope_limit_holds_and_reads_create_no_scope<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
-    let limited = |scope: &str| GrantRequest { scopes_max: 2, ..want(scope_id(scope), 1) };
+    let limited = |scope: &str| GrantRequest { scopes_max: 2, ..request(scope_id(scope), 1) };
     assert_eq!(next(&store, scope_id("a")).await, None);
-    granted(&store, limited("a")).await;
+    grant(&store, limited("a")).await;
     assert_eq!(next(&store, scope_id("b")).await, None);
-    granted(&store, limited("b")).await;
+    grant(&store, limited("b")).await;
     assert_eq!(store.grant(limited("c")).await, Err(GrantError::TooManyScopes(2)));
-    granted(&store, limited("a")).await;
+    grant(&store, limited("a")).await;
     assert_eq!(next(&store, scope_id("c")).await, None, "a refusal creates nothing");
 }
 
-pub async fn a_tail_goes_back_once_and_only_if_nothing_was_granted_since<D: DataSet>(data: &D) {
+pub async fn a_range_is_released_once_and_only_if_nothing_was_granted_since<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
-    let Grant { version, .. } = granted(&store, want(scope_id("a"), 32)).await;
-    let tail = ReleaseRequest { scope_id: scope_id("a"), range: lease(1011, 1033), version, lost: vec![] };
-    assert_eq!(store.release(tail.clone()).await, Ok(ReleaseOutcome::Returned));
+    let Grant { version, .. } = grant(&store, request(scope_id("a"), 32)).await;
+    let release = ReleaseRequest { scope_id: scope_id("a"), range: range(1011, 1033), version, lost: vec![] };
+    assert_eq!(store.release(release.clone()).await, Ok(ReleaseOutcome::Returned));
     assert_eq!(next(&store, scope_id("a")).await, Some(1011));
-    assert_eq!(store.release(tail).await, Ok(ReleaseOutcome::Gap), "not twice");
-    let Grant { range: again, version, .. } = granted(&store, want(scope_id("a"), 10)).await;
-    assert_eq!(again, lease(1011, 1021), "what came back is granted again");
-    granted(&store, want(scope_id("a"), 10)).await;
-    let late = ReleaseRequest { scope_id: scope_id("a"), range: lease(1015, 1021), version, lost: vec![] };
+    assert_eq!(store.release(release).await, Ok(ReleaseOutcome::Gap), "not twice");
+    let Grant { range: again, version, .. } = grant(&store, request(scope_id("a"), 10)).await;
+    assert_eq!(again, range(1011, 1021), "a released range is granted again");
+    grant(&store, request(scope_id("a"), 10)).await;
+    let late = ReleaseRequest { scope_id: scope_id("a"), range: range(1015, 1021), version, lost: vec![] };
     assert_eq!(store.release(late).await, Ok(ReleaseOutcome::Gap));
-    assert_eq!(next(&store, scope_id("a")).await, Some(1031), "a cursor never falls below what others hold");
+    assert_eq!(next(&store, scope_id("a")).await, Some(1031), "a cursor never falls below a granted range");
     let unknown =
-        ReleaseRequest { scope_id: scope_id("never"), range: lease(1, 2), version: 0, lost: vec![] };
+        ReleaseRequest { scope_id: scope_id("never"), range: range(1, 2), version: 0, lost: vec![] };
     assert_eq!(store.release(unknown).await, Ok(ReleaseOutcome::Gap));
 }
 
-/// One holder sleeps; another is granted the next range and gives all of it back. The cursor stands where the
-/// sleeper left it, but it is not the cursor that the sleeper knew.
-pub async fn a_tail_does_not_go_back_to_a_cursor_that_only_looks_the_same<D: DataSet>(data: &D) {
+/// A second holder is granted the next range and releases all of it. The cursor is where the first holder left it,
+/// but its version has changed.
+pub async fn a_release_needs_the_cursor_version_as_well_as_its_position<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
-    let sleeper = granted(&store, want(scope_id("a"), 32)).await;
-    let other = granted(&store, want(scope_id("a"), 32)).await;
-    let all =
+    let first = grant(&store, request(scope_id("a"), 32)).await;
+    let other = grant(&store, request(scope_id("a"), 32)).await;
+    let release =
         ReleaseRequest { scope_id: scope_id("a"), range: other.range, version: other.version, lost: vec![] };
-    assert_eq!(store.release(all).await, Ok(ReleaseOutcome::Returned));
-    assert_eq!(next(&store, scope_id("a")).await, Some(sleeper.range.to()));
-    let tail = ReleaseRequest {
+    assert_eq!(store.release(release).await, Ok(ReleaseOutcome::Returned));
+    assert_eq!(next(&store, scope_id("a")).await, Some(first.range.to()));
+    let release = ReleaseRequest {
         scope_id: scope_id("a"),
-        range: lease(1020, 1033),
-        version: sleeper.version,
+        range: range(1020, 1033),
+        version: first.version,
         lost: vec![],
     };
-    assert_eq!(store.release(tail).await, Ok(ReleaseOutcome::Gap));
+    assert_eq!(store.release(release).await, Ok(ReleaseOutcome::Gap));
 }
 
-pub async fn a_floor_is_raised_never_lowered_and_kept<D: DataSet>(data: &D) {
+pub async fn a_floor_is_durable_and_only_rises<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
-    let before = granted(&store, want(scope_id("a"), 32)).await;
+    let before = grant(&store, request(scope_id("a"), 32)).await;
     let raised = store.raise_floor(scope_id("a"), 5_000).await.expect("a floor");
     assert_eq!(raised.next, 5_000);
-    assert!(raised.version > before.version, "a holder from before cannot give back");
+    assert!(raised.version > before.version, "an earlier holder cannot release");
     assert_eq!(store.raise_floor(scope_id("a"), 4_000).await.map(|cursor| cursor.next), Ok(5_000));
     assert_eq!(store.raise_floor(scope_id("new"), 2_000).await.map(|cursor| cursor.next), Ok(2_000));
     drop(store);
     let store = data.open().await;
-    assert_eq!(granted(&store, want(scope_id("a"), 1)).await.range.from(), 5_000);
-    assert_eq!(granted(&store, want(scope_id("new"), 1)).await.range.from(), 2_000);
+    assert_eq!(grant(&store, request(scope_id("a"), 1)).await.range.from(), 5_000);
+    assert_eq!(grant(&store, request(scope_id("new"), 1)).await.range.from(), 2_000);
 }
 
-pub async fn what_decides_the_text_is_pinned_for_ever<D: DataSet>(data: &D) {
+pub async fn a_pinned_definition_never_changes<D: DataSet>(data: &D) {
     let store = data.open().await;
     let shuffled = Definition { shuffled: true, ..definition("short") };
     let first = store.pin(shuffled.clone(), Some(vec![1; 16])).await.expect("a first pin");
@@ -193,7 +192,7 @@ pub async fn what_decides_the_text_is_pinned_for_ever<D: DataSet>(data: &D) {
     let store = data.open().await;
     let again = store.pin(shuffled.clone(), Some(vec![2; 16])).await.expect("the same again");
     assert!(!again.is_new, "pinned once");
-    assert_eq!(again.permutation_key, Some(vec![1; 16]), "a key is made once and kept");
+    assert_eq!(again.permutation_key, Some(vec![1; 16]), "the first key stays");
     for changed in [
         Definition { template: "{seq}".into(), ..shuffled.clone() },
         Definition { parameters: "scope tenant".into(), ..shuffled.clone() },
@@ -209,24 +208,24 @@ pub async fn what_decides_the_text_is_pinned_for_ever<D: DataSet>(data: &D) {
     assert!(store.pin(shuffled, None).await.is_ok(), "a refusal changes nothing");
 }
 
-pub async fn what_is_issued_is_in_the_ledger_and_nothing_else_is<D: DataSet>(data: &D) {
+pub async fn the_ledger_lists_exactly_the_issued_positions<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
-    let issue = |count| GrantRequest { purpose: GrantPurpose::Issue, ..want(scope_id("a"), count) };
-    granted(&store, issue(1)).await;
-    granted(&store, issue(3)).await;
-    granted(&store, want(scope_id("a"), 4)).await;
-    granted(&store, GrantRequest { purpose: GrantPurpose::HandOut, ..want(scope_id("a"), 2) }).await;
-    granted(&store, issue(2)).await;
+    let issue = |count| GrantRequest { purpose: GrantPurpose::Issue, ..request(scope_id("a"), count) };
+    grant(&store, issue(1)).await;
+    grant(&store, issue(3)).await;
+    grant(&store, request(scope_id("a"), 4)).await;
+    grant(&store, GrantRequest { purpose: GrantPurpose::HandOut, ..request(scope_id("a"), 2) }).await;
+    grant(&store, issue(2)).await;
     drop(store);
     let store = data.open().await;
     let issued = store.issued_ranges(scope_id("a")).await.expect("a read");
-    assert_eq!(issued, [lease(1001, 1005), lease(1011, 1013)]);
+    assert_eq!(issued, [range(1001, 1005), range(1011, 1013)]);
     assert_eq!(store.issued_ranges(scope_id("b")).await, Ok(Vec::new()));
 }
 
-pub async fn a_series_that_was_never_pinned_gets_nothing<D: DataSet>(data: &D) {
+pub async fn an_unpinned_series_is_granted_nothing<D: DataSet>(data: &D) {
     let store = data.open().await;
-    let refused = store.grant(want(scope_id("a"), 1)).await;
+    let refused = store.grant(request(scope_id("a"), 1)).await;
     assert_eq!(refused, Err(GrantError::Store(StoreError::UnknownSeries("document".into()))));
     assert!(store.raise_floor(scope_id("a"), 1).await.is_err());
     assert_eq!(next(&store, scope_id("a")).await, None);
@@ -235,7 +234,7 @@ pub async fn a_series_that_was_never_pinned_gets_nothing<D: DataSet>(data: &D) {
 pub async fn scopes_are_listed_in_pages<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     for scope in ["c", "a", "b", "e", "d"] {
-        granted(&store, want(scope_id(scope), 2)).await;
+        grant(&store, request(scope_id(scope), 2)).await;
     }
     let mut seen = Vec::new();
     let mut after = None;

@@ -1,5 +1,5 @@
-//! What every store that can be moved must do: everything arrives, nothing is served twice, and a move that was
-//! interrupted is finished by doing it again.
+//! Moves one store to another: everything arrives, only one of the two stores serves, and an interrupted move is
+//! finished by running it again.
 
 use bates_core::{
     Definition, Departure, GrantPurpose, GrantRequest, MoveError, MoveMark, MovePage, MoveProgress,
@@ -9,40 +9,41 @@ use bates_core::{
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use super::audit::{fill_records, told_of_records};
-use super::carried::{carried_goes_on, fill_carried, told_of_carried};
-use super::client_leases::{client_leases_go_on, fill_client_leases};
-use super::moved::{documents_go_on, fill_documents, fill_gaps, told_of_documents};
+use super::audit::{fill_records, read_filled_records};
+use super::client_leases::{check_client_leases, fill_client_leases};
+use super::moving_documents::{check_documents, fill_documents, fill_gaps, list_documents};
+use super::moving_pools::{check_adopted_and_pools, fill_adopted_and_pools, list_adopted};
 
-/// Moves one store to another, which must be empty, and checks that numbering goes on there. Answers with the new one.
+/// Moves one store to another, which must be empty, and checks that numbering continues there. Returns the new store.
 pub async fn exercise_move<A: Store, B: Store>(from: &A, to: B) -> B {
     fill(from).await;
     let answered = fill_documents(from).await;
     fill_gaps(from).await;
-    fill_carried(from).await;
+    fill_adopted_and_pools(from).await;
     fill_records(from).await;
     let held = fill_client_leases(from).await;
-    let expected = [told(from).await, told_of_documents(from).await, told_of_carried(from).await];
-    let recorded = told_of_records(from).await;
-    let departure = departed(from).await;
-    let to = arrived(from, to, &departure).await;
-    assert_eq!(told(&to).await, expected[0], "everything is as it was");
-    assert_eq!(told_of_documents(&to).await, expected[1], "documents, keys and gaps as well");
-    assert_eq!(told_of_carried(&to).await, expected[2], "and what was set aside");
-    assert_eq!(told_of_records(&to).await, recorded, "and who took what");
-    client_leases_go_on(&to, &held).await;
+    let expected = [list_series(from).await, list_documents(from).await, list_adopted(from).await];
+    let records = read_filled_records(from).await;
+    let departure = depart(from).await;
+    let to = arrive(from, to, &departure).await;
+    assert_eq!(list_series(&to).await, expected[0], "series and scopes");
+    assert_eq!(list_documents(&to).await, expected[1], "documents, keys and gaps");
+    assert_eq!(list_adopted(&to).await, expected[2], "adopted positions");
+    assert_eq!(read_filled_records(&to).await, records, "audit records");
+    check_client_leases(&to, &held).await;
     assert_eq!(from.mark().await, Ok(Some(MoveMark::Left(departure.to_move("to")))));
     assert_eq!(to.mark().await, Ok(None));
-    let next = to.grant(want("short", ScopeKey::new([], None).expect("a scope"), GrantPurpose::Hold)).await;
-    assert_eq!(next.expect("a grant").range.from(), 5, "it goes on where the old one was");
-    documents_go_on(&to, answered).await;
-    carried_goes_on(&to).await;
-    is_over(from, &to, &departure).await;
+    let next =
+        to.grant(request("short", ScopeKey::new([], None).expect("a scope"), GrantPurpose::Hold)).await;
+    assert_eq!(next.expect("a grant").range.from(), 5, "numbering continues at the old cursor");
+    check_documents(&to, answered).await;
+    check_adopted_and_pools(&to).await;
+    check_move_is_over(from, &to, &departure).await;
     to
 }
 
-/// Marks a store as left, by a run that is taken over by another.
-async fn departed<A: Store>(from: &A) -> Departure {
+/// Marks a store as left, and lets a second run take over from the first.
+async fn depart<A: Store>(from: &A) -> Departure {
     let departure =
         mark_left(&SystemRuntime, NamedStore::new(from, "from"), "to").await.expect("a departure");
     let elsewhere = mark_left(&SystemRuntime, NamedStore::new(from, "from"), "elsewhere").await;
@@ -59,29 +60,29 @@ async fn departed<A: Store>(from: &A) -> Departure {
     departure
 }
 
-/// A move that is over is not done again, and the new store takes nothing more of it.
-async fn is_over<A: Store, B: Store>(from: &A, to: &B, departure: &Departure) {
+/// A finished move cannot be repeated, and the new store accepts no more pages of it.
+async fn check_move_is_over<A: Store, B: Store>(from: &A, to: &B, departure: &Departure) {
     let again = move_store(NamedStore::new(from, "from"), NamedStore::new(to, "to"), departure, |_| {}).await;
     assert!(
         matches!(again, Err(MoveError::LeftBefore { .. })),
-        "what was issued since is not written over: {again:?}"
+        "a repeated move would overwrite newer cursors: {again:?}"
     );
     let late = to.import_page(departure.run, MovePage::Documents(Vec::new())).await;
-    assert_eq!(late, Ok(false), "a run that is late writes no page into a store that serves");
+    assert_eq!(late, Ok(false), "a late run writes no page into a store that serves");
     let leaving = mark_left(&SystemRuntime, NamedStore::new(to, "to"), "from").await.expect("a departure");
     let back = move_store(NamedStore::new(to, "to"), NamedStore::new(from, "from"), &leaving, |_| {}).await;
     assert!(
         matches!(back, Err(MoveError::NotEmpty(_))),
-        "a store that was left is not written over: {back:?}"
+        "a store that was left is not overwritten: {back:?}"
     );
     cancel_departure(to, "from", &leaving).await.expect("a mark");
-    assert_eq!(to.mark().await, Ok(None), "a move that was refused leaves the old store as it was");
+    assert_eq!(to.mark().await, Ok(None), "a refused move leaves the old store unmarked");
 }
 
-/// Moves a store, interrupted after each page that is written, and begun again.
-async fn arrived<A: Store, B: Store>(from: &A, to: B, departure: &Departure) -> B {
+/// Moves a store: the first run is interrupted after one page, the next after two, until a run finishes.
+async fn arrive<A: Store, B: Store>(from: &A, to: B, departure: &Departure) -> B {
     let arriving = MoveMark::Arriving(departure.to_move("from"));
-    assert_eq!(to.change_mark(None, Some(arriving)).await, Ok(true), "as if it was interrupted");
+    assert_eq!(to.change_mark(None, Some(arriving)).await, Ok(true), "a mark of an interrupted move");
     let mut all = MoveProgress::default();
     for pages in 0.. {
         let (mut last, mut written) = (MoveProgress::default(), 0);
@@ -102,7 +103,7 @@ async fn arrived<A: Store, B: Store>(from: &A, to: B, departure: &Departure) -> 
             ended = moving => Some(ended),
         };
         let mark = to.mark().await.expect("a read");
-        // The last write of a move that was interrupted may have come through.
+        // The last write of an interrupted move may have been committed.
         if let (Some(Ok(_) | Err(MoveError::LeftBefore { .. })), None) = (&ended, &mark) {
             all = ended.and_then(Result::ok).unwrap_or(all);
             assert_eq!(
@@ -115,16 +116,16 @@ async fn arrived<A: Store, B: Store>(from: &A, to: B, departure: &Departure) -> 
         assert!(ended.is_none(), "{ended:?}");
         all = last;
         let other = to.import_page(Uuid::now_v7(), MovePage::Documents(Vec::new())).await;
-        assert_eq!(other, Ok(false), "no page of another run is taken");
+        assert_eq!(other, Ok(false), "a page of another run is refused");
     }
-    unreachable!("there is no end of numbers")
+    unreachable!("the loop has no end")
 }
 
 fn series(name: &str) -> SeriesName {
     name.parse().expect("a good name")
 }
 
-fn want(name: &str, scope: ScopeKey, purpose: GrantPurpose) -> GrantRequest {
+fn request(name: &str, scope: ScopeKey, purpose: GrantPurpose) -> GrantRequest {
     let scope_id = ScopeId { series: series(name), scope };
     GrantRequest {
         scope_id,
@@ -155,29 +156,29 @@ async fn fill<A: Store>(from: &A) {
     from.pin(definition("short", true), Some(vec![7; 32])).await.expect("a pin");
     from.pin(definition("invoice", false), None).await.expect("a pin");
     assert_eq!(from.describe(series("invoice"), None, Some("{}".into())).await, Ok(true));
-    from.grant(want("short", ScopeKey::new([], None).expect("a scope"), GrantPurpose::Hold))
+    from.grant(request("short", ScopeKey::new([], None).expect("a scope"), GrantPurpose::Hold))
         .await
         .expect("a grant");
     for scope in 0..1_101 {
         let scope = ScopeKey::new([("scope", &*scope.to_string())], None).expect("a scope");
         for purpose in [GrantPurpose::Issue, GrantPurpose::Hold] {
-            from.grant(want("invoice", scope.clone(), purpose)).await.expect("a grant");
+            from.grant(request("invoice", scope.clone(), purpose)).await.expect("a grant");
         }
     }
 }
 
-/// Everything that a store says of itself.
-async fn told<S: Store>(store: &S) -> Vec<String> {
-    let mut told = vec![format!("{:?}", store.descriptions().await.expect("a read"))];
+/// The series of a store with their descriptions, scopes and ledgers, as text.
+async fn list_series<S: Store>(store: &S) -> Vec<String> {
+    let mut listed = vec![format!("{:?}", store.descriptions().await.expect("a read"))];
     for (definition, key) in store.definitions().await.expect("a read") {
         let scopes = store.moved_scopes(definition.series.clone(), None, 10_000).await.expect("a read");
-        for adopted in scopes {
-            let scope_id = ScopeId { series: definition.series.clone(), scope: adopted.scope.clone() };
+        for moved in scopes {
+            let scope_id = ScopeId { series: definition.series.clone(), scope: moved.scope.clone() };
             let ledger = store.issued_ranges(scope_id).await.expect("a read");
-            assert_eq!(ledger, adopted.ledger);
-            told.push(format!("{} {adopted:?}", definition.series.as_str()));
+            assert_eq!(ledger, moved.ledger);
+            listed.push(format!("{} {moved:?}", definition.series.as_str()));
         }
-        told.push(format!("{definition:?} {key:?}"));
+        listed.push(format!("{definition:?} {key:?}"));
     }
-    told
+    listed
 }

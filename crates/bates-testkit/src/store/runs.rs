@@ -1,4 +1,4 @@
-//! Runs beside single numbers and reservations: what becomes of every position, on a machine in front of a real store.
+//! Takes runs, single numbers and reservations from a machine on a real store, and accounts for every position.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::exercise::{DataSet, positions, series};
 
 const PARAMETERS: [(&str, &str); 1] = [("name", "a")];
 
-/// Numbers that look like chance and are the same in every run.
+/// A pseudorandom generator with a fixed seed.
 struct Dice(u64);
 
 impl Dice {
@@ -23,7 +23,7 @@ impl Dice {
     }
 }
 
-pub async fn every_position_is_one_callers_or_explained<D: DataSet>(fresh: impl AsyncFn() -> D) {
+pub async fn every_position_has_one_caller_or_an_explanation<D: DataSet>(fresh: impl AsyncFn() -> D) {
     for promise in Promise::ALL {
         for adopted in [vec![], vec![7, 40, 41, 60, 300, 301, 303, 700]] {
             for seed in 1..3 {
@@ -36,14 +36,14 @@ pub async fn every_position_is_one_callers_or_explained<D: DataSet>(fresh: impl 
 async fn numbers_and_runs<D: DataSet>(data: &D, promise: Promise, adopted: &[u64], mut dice: Dice) {
     let store = Arc::new(data.open().await);
     let scope = ScopeKey::new(PARAMETERS, None).expect("a good scope");
-    let machine = adopted_by(&store, promise, &scope, adopted).await;
+    let machine = open_with_adopted(&store, promise, &scope, adopted).await;
     let (mut owners, mut highest) = (BTreeMap::new(), 0);
     for step in 0..150_u64 {
         let run = match dice.roll(10) {
-            0..5 => taken(&machine, promise, 1).await,
-            5..8 => taken(&machine, promise, 2 + dice.roll(30)).await,
-            // From its first reservation on, an ordered series is not in memory.
-            8 if promise != Promise::Ordered || step > 100 => Some(reserved(&machine).await),
+            0..5 => take(&machine, promise, 1).await,
+            5..8 => take(&machine, promise, 2 + dice.roll(30)).await,
+            // After its first reservation, an ordered series is no longer served from memory.
+            8 if promise != Promise::Ordered || step > 100 => Some(reserve(&machine).await),
             _ => {
                 machine.evict_idle().await;
                 None
@@ -74,15 +74,15 @@ async fn adopted_by<S: Store>(
     let open =
         async |specs| Machine::open(store.clone(), specs, Arc::new(SystemRuntime)).await.expect("a machine");
     let before = open(vec![spec.clone()]).await;
-    let entry = before.series("run").expect("it is there");
+    let entry = before.series("run").expect("it exists");
     before.adopt_positions(&entry, scope, positions(adopted.iter().copied())).await.expect("a write");
     let _ = before.sync_series().await;
     open(vec![spec]).await
 }
 
-/// The run that a caller believes to have; `None` if a gapless series had to refuse it.
-async fn taken<S: Store>(machine: &Machine<S>, promise: Promise, count: u64) -> Option<(u64, u64)> {
-    let entry = machine.series("run").expect("it is there");
+/// The run as the caller sees it; `None` if a gapless series refused it.
+async fn take<S: Store>(machine: &Machine<S>, promise: Promise, count: u64) -> Option<(u64, u64)> {
+    let entry = machine.series("run").expect("it exists");
     match machine.take(&entry, (&PARAMETERS).into(), count, Actor::resp("test")).await {
         Ok(taken) => Some((taken.last() + 1 - count, taken.last())),
         Err(error) => {
@@ -92,15 +92,15 @@ async fn taken<S: Store>(machine: &Machine<S>, promise: Promise, count: u64) -> 
     }
 }
 
-async fn reserved<S: Store>(machine: &Machine<S>) -> (u64, u64) {
-    let entry = machine.series("run").expect("it is there");
+async fn reserve<S: Store>(machine: &Machine<S>) -> (u64, u64) {
+    let entry = machine.series("run").expect("it exists");
     let content = DocumentContent::Reservation(Duration::from_hours(1));
     let name = ScopeParams::from(&PARAMETERS);
     let reserved = machine.assign(&entry, name, content, None, "test").await.expect("a number");
     (reserved.position.value(), reserved.position.value())
 }
 
-/// Each position below the cursor is in the hands of a caller, adopted, or lost for a reason, and never two of them.
+/// Checks that each position below the cursor belongs to a caller, is adopted, or is lost for a reason; exactly one.
 async fn check_account(
     store: &impl Store,
     scope_id: &ScopeId,
@@ -108,13 +108,13 @@ async fn check_account(
     owned: &BTreeSet<u64>,
 ) {
     let accounts = store.reconciliations(scope_id.series.clone(), None, 10).await.expect("a read");
-    let (_, account) = accounts.into_iter().find(|(key, _)| *key == scope_id.scope).expect("it is there");
-    assert_eq!(account.held, [], "it was closed");
+    let (_, account) = accounts.into_iter().find(|(key, _)| *key == scope_id.scope).expect("it exists");
+    assert_eq!(account.held, [], "a closed machine holds nothing");
     let lost = account.lost.iter().flat_map(|lost| lost.range.from()..lost.range.to());
     let lost: BTreeSet<u64> = lost.filter(|position| !adopted.contains(position)).collect();
-    assert_eq!(lost.intersection(owned).next(), None, "a gap that a caller has, {promise}");
-    let silent =
+    assert_eq!(lost.intersection(owned).next(), None, "a lost position belongs to a caller, {promise}");
+    let is_unexplained =
         |position: &u64| !owned.contains(position) && !lost.contains(position) && !adopted.contains(position);
-    let unexplained: Vec<u64> = (1..account.next).filter(silent).collect();
+    let unexplained: Vec<u64> = (1..account.next).filter(is_unexplained).collect();
     assert_eq!(unexplained, [0; 0], "gaps without a reason, {promise}");
 }

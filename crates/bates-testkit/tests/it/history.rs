@@ -1,16 +1,16 @@
-//! The history checker: a right history passes, and every planted lie is found with the answers that show it.
+//! The history checker passes a correct history, and finds every planted violation with the answers that show it.
 
-use bates_testkit::history::{Entry, Explained, Gaps, History, Rules, Scope, Violation, check};
+use bates_testkit::history::{Entry, ExplainedGap, Gaps, History, Rules, Scope, Violation, check};
 use proptest::prelude::*;
 
 const STRICT: Rules = Rules { is_ordered: true, gaps: Gaps::AtMost { start: 1, skipped_max: 0 } };
 
-/// What a correct server with a few clients does, step by step.
+/// A step of a correct server with a few clients.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// A client asks, or is answered what was taken for it.
+    /// A client sends a request, or gets the answer to the one it sent.
     Turn { client: usize, scope: u32, count: u64 },
-    /// Numbers are skipped, and it is known why.
+    /// Numbers are skipped for a known reason.
     Skip { scope: u32, count: u64 },
 }
 
@@ -22,8 +22,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A client waits for what was taken for it: numbers are taken between question and answer.
-fn right(steps: &[Step]) -> (Vec<Entry>, Vec<Explained>) {
+/// The history of a correct server, which takes numbers when a request comes and answers later.
+fn correct_history(steps: &[Step]) -> (Vec<Entry>, Vec<ExplainedGap>) {
     let (mut entries, mut explained) = (Vec::new(), Vec::new());
     let mut next = [1_u64; 3];
     let mut waiting: [Option<Entry>; 6] = [None; 6];
@@ -32,7 +32,7 @@ fn right(steps: &[Step]) -> (Vec<Entry>, Vec<Explained>) {
             Step::Skip { scope, count } => {
                 let first = next[scope as usize];
                 next[scope as usize] += count;
-                explained.push(Explained { scope: Scope(scope), first, last: first + count - 1 });
+                explained.push(ExplainedGap { scope: Scope(scope), first, last: first + count - 1 });
             }
             Step::Turn { client, scope, count } => match waiting[client].take() {
                 Some(entry) => entries.push(Entry { answered: at, ..entry }),
@@ -51,9 +51,13 @@ fn right(steps: &[Step]) -> (Vec<Entry>, Vec<Explained>) {
             },
         }
     }
-    // Those that are never answered may have been used or not.
-    for lost in waiting.into_iter().flatten() {
-        explained.push(Explained { scope: lost.scope, first: lost.first, last: lost.last });
+    // A request without an answer may have taken its numbers.
+    for unanswered in waiting.into_iter().flatten() {
+        explained.push(ExplainedGap {
+            scope: unanswered.scope,
+            first: unanswered.first,
+            last: unanswered.last,
+        });
     }
     (entries, explained)
 }
@@ -69,14 +73,14 @@ fn pairs(entries: &[Entry], is_wanted: impl Fn(&Entry, &Entry) -> bool) -> Vec<(
 
 proptest! {
     #[test]
-    fn a_right_history_passes(steps in steps()) {
-        let (entries, explained) = right(&steps);
+    fn a_correct_history_passes(steps in steps()) {
+        let (entries, explained) = correct_history(&steps);
         prop_assert_eq!(check(&entries, &explained, STRICT), []);
     }
 
     #[test]
-    fn a_number_that_came_twice_is_found(steps in steps(), pick: prop::sample::Index) {
-        let (mut entries, explained) = right(&steps);
+    fn a_repeated_number_is_found(steps in steps(), pick: prop::sample::Index) {
+        let (mut entries, explained) = correct_history(&steps);
         let same_scope = pairs(&entries, |one, other| one.scope == other.scope);
         prop_assume!(!same_scope.is_empty());
         let (one, other) = same_scope[pick.index(same_scope.len())];
@@ -86,14 +90,14 @@ proptest! {
         let found = check(&entries, &explained, rules);
         let holds = |entry: &Entry| entry.first <= planted && planted <= entry.last;
         prop_assert!(
-            matches!(found[..], [Violation::Twice { one, other }] if holds(&one) && holds(&other)),
+            matches!(found[..], [Violation::Repeated { one, other }] if holds(&one) && holds(&other)),
             "{:?}", found
         );
     }
 
     #[test]
-    fn a_number_that_fell_is_found(steps in steps(), pick: prop::sample::Index) {
-        let (mut entries, explained) = right(&steps);
+    fn a_number_out_of_order_is_found(steps in steps(), pick: prop::sample::Index) {
+        let (mut entries, explained) = correct_history(&steps);
         let in_order = pairs(&entries, |one, other| one.scope == other.scope && one.answered < other.asked);
         prop_assume!(!in_order.is_empty());
         let (one, other) = in_order[pick.index(in_order.len())];
@@ -103,36 +107,36 @@ proptest! {
         let found = check(&entries, &explained, STRICT);
         prop_assert!(!found.is_empty());
         for violation in &found {
-            let Violation::Fell { earlier, later } = violation else { panic!("{violation}") };
+            let Violation::OutOfOrder { earlier, later } = violation else { panic!("{violation}") };
             prop_assert!(earlier.answered < later.asked && earlier.last >= later.first, "{}", violation);
         }
         let unordered = Rules { is_ordered: false, ..STRICT };
-        prop_assert_eq!(check(&entries, &explained, unordered), [], "nothing else is wrong with it");
+        prop_assert_eq!(check(&entries, &explained, unordered), [], "the order is the only violation");
     }
 
     #[test]
-    fn a_gap_that_nobody_accounts_for_is_found(steps in steps(), pick: prop::sample::Index) {
-        let (mut entries, explained) = right(&steps);
+    fn an_unexplained_gap_is_found(steps in steps(), pick: prop::sample::Index) {
+        let (mut entries, explained) = correct_history(&steps);
         let below = pairs(&entries, |one, other| one.scope == other.scope && one.first < other.first);
         prop_assume!(!below.is_empty());
         let (lost, _) = below[pick.index(below.len())];
         let Entry { scope, first, last, .. } = entries.remove(lost);
         let missing = last - first + 1;
         let found = check(&entries, &explained, STRICT);
-        let [Violation::Skipped { scope: at, skipped, before, behind, .. }] = found[..] else {
+        let [Violation::Skipped { scope: at, skipped, before, after, .. }] = found[..] else {
             panic!("{found:?}")
         };
         prop_assert_eq!((at, skipped), (scope, missing));
-        prop_assert!(before.is_none_or(|before| before.last < first) && behind.first > last);
+        prop_assert!(before.is_none_or(|before| before.last < first) && after.first > last);
         let gaps = Gaps::AtMost { start: 1, skipped_max: missing };
         prop_assert_eq!(check(&entries, &explained, Rules { gaps, ..STRICT }), [], "within a bound");
-        let told = [explained, vec![Explained { scope, first, last }]].concat();
-        prop_assert_eq!(check(&entries, &told, STRICT), [], "explained");
+        let explained = [explained, vec![ExplainedGap { scope, first, last }]].concat();
+        prop_assert_eq!(check(&entries, &explained, STRICT), [], "explained");
     }
 }
 
 #[test]
-fn threads_write_one_history_and_only_what_was_answered_counts() {
+fn threads_write_one_history_and_only_answers_count() {
     let history = History::default();
     let number = std::sync::atomic::AtomicU64::new(1);
     let scope = history.scope("counter:a");
@@ -143,9 +147,9 @@ fn threads_write_one_history_and_only_what_was_answered_counts() {
             threads.spawn(|| {
                 let mut client = history.client();
                 for _ in 0..10_000 {
-                    let asked = client.ask(scope);
+                    let request = client.ask(scope);
                     let taken = number.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-                    client.answered(asked, taken, taken);
+                    client.answered(request, taken, taken);
                 }
                 let _ = client.ask(scope);
             });
@@ -155,7 +159,7 @@ fn threads_write_one_history_and_only_what_was_answered_counts() {
 }
 
 #[test]
-fn a_server_that_repeats_everything_is_described_by_a_hundred_answers() {
+fn at_most_a_hundred_violations_are_reported() {
     let entry = |at| Entry { scope: Scope(0), client: 1, asked: at, answered: at, first: 7, last: 7 };
     let entries: Vec<Entry> = (0..100_000).map(entry).collect();
     let found = check(&entries, &[], STRICT);
@@ -164,10 +168,10 @@ fn a_server_that_repeats_everything_is_described_by_a_hundred_answers() {
 }
 
 #[test]
-fn a_wide_answer_is_compared_with_all_that_begins_inside_it() {
+fn a_wide_answer_is_compared_with_every_answer_that_begins_inside_it() {
     let entry = |at, first, last| Entry { scope: Scope(0), client: 1, asked: at, answered: at, first, last };
     let (wide, small, late) = (entry(1, 1, 10), entry(2, 2, 3), entry(3, 9, 9));
     let found = check(&[late, small, wide], &[], Rules { is_ordered: false, gaps: Gaps::Any });
-    let twice = |other| Violation::Twice { one: wide, other };
-    assert_eq!(found, [twice(small), twice(late)]);
+    let repeated = |other| Violation::Repeated { one: wide, other };
+    assert_eq!(found, [repeated(small), repeated(late)]);
 }

@@ -1,5 +1,4 @@
-//! What the private servers promise to the tests that stand on them, seen on real servers; and what the
-//! history checker finds.
+//! Tests of the testkit itself: its private servers, the history checker, the store in memory and the simulator.
 #![allow(clippy::unwrap_used)]
 
 mod history;
@@ -15,7 +14,7 @@ use std::{
 
 use bates_testkit::{PrivatePgBouncer, PrivatePostgres, PrivateRedis, programs, shared_servers};
 
-/// Runs SQL and returns what it prints, bare.
+/// Runs SQL and returns its output without decoration.
 fn query(url: &str, sql: &str) -> String {
     let psql = programs::find("psql").expect("psql; run `cargo xtask test`, which installs it");
     let output = Command::new(psql)
@@ -36,14 +35,14 @@ fn ask(port: u16, command: &str) -> String {
     answer.trim_end().to_owned()
 }
 
-/// A process that ended but was not waited for still counts: it still holds its id.
+/// A process that ended but was not reaped counts as alive: it still holds its id.
 fn is_alive(pid: u32) -> bool {
     let probe = r#"kill -0 "$1" 2>/dev/null"#;
     Command::new("sh").args(["-c", probe, "sh", &pid.to_string()]).status().expect("sh runs").success()
 }
 
 #[test]
-fn private_postgres_answers_a_query() {
+fn a_private_postgres_answers_a_query() {
     let server = PrivatePostgres::start().unwrap();
     assert_eq!(query(&server.url(), "SELECT 6 * 7"), "42");
     assert_eq!(query(&server.url(), "SHOW fsync"), "on");
@@ -57,7 +56,7 @@ fn a_private_pgbouncer_forgets_a_session_between_transactions() {
     let bouncer = PrivatePgBouncer::start(&server).unwrap();
     assert_eq!(query(&bouncer.url(), "SELECT 6 * 7"), "42");
     query(&bouncer.url(), "CREATE TABLE seen (pid int)");
-    // More clients than connections: each transaction may come from another.
+    // More clients than connections, so that clients share them.
     let clients: Vec<_> = (0..20)
         .map(|_| {
             let url = bouncer.url();
@@ -72,7 +71,7 @@ fn a_private_pgbouncer_forgets_a_session_between_transactions() {
 }
 
 #[test]
-fn private_postgres_refuses_nothing_it_committed() {
+fn a_private_postgres_keeps_committed_data_when_killed() {
     let mut server = PrivatePostgres::start().unwrap();
     query(&server.url(), "CREATE TABLE cursor_row (next bigint); INSERT INTO cursor_row VALUES (2001)");
     let (pid, url) = (server.pid(), server.url());
@@ -85,23 +84,23 @@ fn private_postgres_refuses_nothing_it_committed() {
 }
 
 #[test]
-fn private_postgres_comes_back_from_a_clean_stop() {
+fn a_private_postgres_restarts_after_a_clean_stop() {
     let mut server = PrivatePostgres::start().unwrap();
-    query(&server.url(), "CREATE TABLE kept ()");
+    query(&server.url(), "CREATE TABLE empty ()");
     server.stop().unwrap();
     assert!(TcpStream::connect(("127.0.0.1", server.port())).is_err());
     server.restart().unwrap();
-    assert_eq!(query(&server.url(), "SELECT count(*) FROM kept"), "0");
+    assert_eq!(query(&server.url(), "SELECT count(*) FROM empty"), "0");
 }
 
 #[test]
-fn private_redis_answers_ping() {
+fn a_private_redis_answers_ping() {
     let server = PrivateRedis::start().unwrap();
     assert_eq!(ask(server.port(), "PING"), "+PONG");
 }
 
 #[test]
-fn private_redis_forgets_when_killed() {
+fn a_private_redis_loses_its_data_when_killed() {
     let mut server = PrivateRedis::start().unwrap();
     assert_eq!(ask(server.port(), "SET pool 1"), "+OK");
     server.kill().unwrap();
@@ -110,7 +109,7 @@ fn private_redis_forgets_when_killed() {
 }
 
 #[test]
-fn two_private_servers_do_not_meet() {
+fn two_private_servers_share_nothing() {
     let (first, second) = (PrivateRedis::start().unwrap(), PrivateRedis::start().unwrap());
     assert_ne!(first.port(), second.port());
     assert_eq!(ask(first.port(), "SET pool 1"), "+OK");
@@ -132,9 +131,9 @@ fn dropping_a_server_ends_its_process() {
     assert!(!Path::new(&folder).exists());
 }
 
-/// Under a plain `cargo test` there are none, and each test that needs a server starts its own.
+/// A plain `cargo test` has no shared servers; each test that needs one starts its own.
 #[test]
-fn the_shared_servers_answer_where_there_are_any() {
+fn the_shared_servers_answer_if_there_are_any() {
     if let Some(url) = shared_servers::postgres_url() {
         assert_eq!(query(&url, "SELECT 6 * 7"), "42");
     }

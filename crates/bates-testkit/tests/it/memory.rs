@@ -1,8 +1,8 @@
-//! The store in memory keeps what every store must keep, for one process and for several.
+//! The store in memory passes the conformance suite, for one process and for several.
 
 use bates_testkit::{DataSet, MemoryStore, check_random_histories, conformance, exercise_move};
 
-/// Data that lasts as long as the value. Each opening is another process.
+/// Each opening is another process on the same data.
 struct InMemory(MemoryStore);
 
 impl DataSet for InMemory {
@@ -13,7 +13,7 @@ impl DataSet for InMemory {
     }
 }
 
-mod alone {
+mod one_process {
     use super::{InMemory, MemoryStore, conformance};
 
     async fn fresh() -> InMemory {
@@ -23,7 +23,7 @@ mod alone {
     conformance!(super::fresh);
 }
 
-mod among_others {
+mod several_processes {
     use super::{InMemory, MemoryStore, conformance};
 
     async fn fresh() -> InMemory {
@@ -34,12 +34,12 @@ mod among_others {
 }
 
 #[tokio::test]
-async fn everything_arrives_and_goes_on_where_it_was() {
+async fn a_moved_store_keeps_its_data_and_continues() {
     exercise_move(&MemoryStore::default(), MemoryStore::shared()).await;
 }
 
 #[test]
-fn random_histories_are_as_the_model_says() {
+fn random_histories_match_the_model() {
     check_random_histories(async || InMemory(MemoryStore::default()), 500);
     check_random_histories(async || InMemory(MemoryStore::shared()), 500);
 }

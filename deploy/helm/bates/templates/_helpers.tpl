@@ -1,4 +1,4 @@
-{{/* Names and labels, and what has to fit together. */}}
+{{/* Names, labels, and checks of the values. */}}
 
 {{- define "bates.name" -}}
 {{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
@@ -48,7 +48,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{- if eq .Values.store.kind "embedded" }}true{{ end -}}
 {{- end -}}
 
-{{/* bates.yaml: what is not secret. Where to listen and where to store is said by the pod. */}}
+{{/* bates.yaml, without secrets. The pod sets the listeners and the store. */}}
 {{- define "bates.config" -}}
 {{- $config := deepCopy .Values.config -}}
 {{- $series := deepCopy .Values.series -}}
@@ -65,7 +65,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{- $found = ternary (get (default dict $found) $key) nil (kindIs "map" $found) -}}
 {{- end -}}
 {{- if $found -}}
-{{- fail (printf "series.%s.%s: a ConfigMap is no place for a secret: name it in seriesSecrets" $name (join "." $path)) -}}
+{{- fail (printf "series.%s.%s: a ConfigMap must not hold a secret: name it in seriesSecrets" $name (join "." $path)) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -77,17 +77,17 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{- end -}}
 {{- $text := toYaml $config -}}
 {{- if regexMatch "://[^/\\s@]*:[^/\\s@]+@" $text -}}
-{{- fail "series: an address has a password, and a ConfigMap is no place for it: name the whole address in seriesSecrets" -}}
+{{- fail "series: an address has a password, and a ConfigMap must not hold it: name the whole address in seriesSecrets" -}}
 {{- end -}}
 {{- $text -}}
 {{- end -}}
 
-{{/* Two underscores lead inwards, and a dash in the name of a series is an underscore. */}}
+{{/* A dot becomes two underscores, and a dash in the name of a series one. */}}
 {{- define "bates.variable" -}}
 {{- printf "BATES_SERIES__%s" (. | replace "." "__" | replace "-" "_" | upper) -}}
 {{- end -}}
 
-{{/* What cannot be served is refused here, in words, rather than by pods that do not start. */}}
+{{/* Refuses values that cannot work with a message, instead of pods that do not start. */}}
 {{- define "bates.check" -}}
 {{- if include "bates.isEmbedded" . -}}
 {{- if gt (int .Values.replicas) 1 -}}
@@ -97,10 +97,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{- fail "store.kind is embedded: its folder is opened by one node at a time, so autoscaling.enabled must be false" -}}
 {{- end -}}
 {{- else if not .Values.store.postgres.secretName -}}
-{{- fail "store.postgres.secretName: name the Secret that has the address of PostgreSQL" -}}
+{{- fail "store.postgres.secretName: name the Secret with the address of PostgreSQL" -}}
 {{- end -}}
 {{- if not .Values.secret.secretName -}}
-{{- fail "secret.secretName: name the Secret that has what clients have to show; nodes listen on an address that others reach, and refuse to without one" -}}
+{{- fail "secret.secretName: name the Secret with the secret that clients send; without one, nodes refuse to listen beyond loopback" -}}
 {{- end -}}
 {{- if and .Values.ingress.enabled (not .Values.ingress.hosts) -}}
 {{- fail "ingress.enabled is true: name a host in ingress.hosts" -}}
@@ -109,6 +109,6 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{- fail "autoscaling.minReplicas is above autoscaling.maxReplicas" -}}
 {{- end -}}
 {{- if ge (int .Values.preStopSleepSeconds) (int .Values.terminationGracePeriodSeconds) -}}
-{{- fail "preStopSleepSeconds leaves nothing of terminationGracePeriodSeconds" -}}
+{{- fail "preStopSleepSeconds must be less than terminationGracePeriodSeconds" -}}
 {{- end -}}
 {{- end -}}

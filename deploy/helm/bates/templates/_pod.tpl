@@ -17,7 +17,7 @@ capabilities:
 
 {{- define "bates.podSecurity" -}}
 runAsNonRoot: true
-# Of the image: nonroot.
+# The user nonroot of the image.
 runAsUser: 65532
 runAsGroup: 65532
 fsGroup: 65532
@@ -26,7 +26,7 @@ seccompProfile:
   type: RuntimeDefault
 {{- end -}}
 
-{{/* A container that makes the schema. */}}
+{{/* A container that creates the schema. */}}
 {{- define "bates.migrateContainer" -}}
 name: migrate
 image: {{ include "bates.image" . }}
@@ -135,7 +135,7 @@ ports:
     containerPort: 8080
   - name: resp
     containerPort: 6380
-# Ready: the store could be written. Alive: the process answers; a store that is away is no reason to restart it.
+# Ready: the store can be written. Alive: the process answers; an unreachable store is no reason to restart it.
 startupProbe:
   httpGet: {path: /readyz, port: http}
   {{- toYaml .Values.probes.startup | nindent 2 }}

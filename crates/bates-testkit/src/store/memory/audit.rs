@@ -19,11 +19,13 @@ impl AuditStore for MemoryStore {
 
     async fn records(
         &self,
-        of: AuditFilter,
+        filter: AuditFilter,
         after: Option<(Timestamp, Uuid)>,
         limit: usize,
     ) -> Result<Vec<AuditRecord>, StoreError> {
-        Ok(page(&self.data().records, after, limit, |(_, record)| is_of(&of, record).then(|| record.clone())))
+        Ok(page(&self.data().records, after, limit, |(_, record)| {
+            is_match(&filter, record).then(|| record.clone())
+        }))
     }
 
     async fn prune_records(
@@ -39,12 +41,12 @@ impl AuditStore for MemoryStore {
     }
 }
 
-fn is_of(of: &AuditFilter, record: &AuditRecord) -> bool {
-    let AuditRecord { scope_id, range, stamp: taking, .. } = record;
-    of.series.as_ref().is_none_or(|series| *series == scope_id.series)
-        && of.scope.as_ref().is_none_or(|scope| *scope == scope_id.scope)
-        && of.position.is_none_or(|position| (range.from()..range.to()).contains(&position.value()))
-        && of.caller.as_ref().is_none_or(|who| *who == taking.caller)
-        && of.since.is_none_or(|since| taking.at >= since)
-        && of.until.is_none_or(|until| taking.at < until)
+fn is_match(filter: &AuditFilter, record: &AuditRecord) -> bool {
+    let AuditRecord { scope_id, range, stamp, .. } = record;
+    filter.series.as_ref().is_none_or(|series| *series == scope_id.series)
+        && filter.scope.as_ref().is_none_or(|scope| *scope == scope_id.scope)
+        && filter.position.is_none_or(|position| (range.from()..range.to()).contains(&position.value()))
+        && filter.caller.as_ref().is_none_or(|caller| *caller == stamp.caller)
+        && filter.since.is_none_or(|since| stamp.at >= since)
+        && filter.until.is_none_or(|until| stamp.at < until)
 }

@@ -9,19 +9,19 @@ use bates_core::{
 use super::{MemoryStore, page};
 
 impl CursorStore for MemoryStore {
-    async fn grant(&self, want: GrantRequest) -> Result<Grant, GrantError> {
-        let scope_id = want.scope_id.clone();
-        let granting = self.node.faults.begin(&want).await;
+    async fn grant(&self, request: GrantRequest) -> Result<Grant, GrantError> {
+        let scope_id = request.scope_id.clone();
+        let granting = self.node.faults.begin(&request).await;
         if !self.latency.is_zero() {
             self.runtime.sleep(self.runtime.jittered(self.latency, 0.0..1.0)).await;
         }
-        let request = Request::Grant(want);
-        granting.end(|| self.data().ask(self, &scope_id, &request).into_grant())
+        let request = Request::Grant(request);
+        granting.end(|| self.data().decide_and_apply(self, &scope_id, &request).into_grant())
     }
 
-    async fn release(&self, tail: ReleaseRequest) -> Result<ReleaseOutcome, StoreError> {
-        let scope_id = tail.scope_id.clone();
-        self.data().ask(self, &scope_id, &Request::Release(tail)).into_release()
+    async fn release(&self, release: ReleaseRequest) -> Result<ReleaseOutcome, StoreError> {
+        let scope_id = release.scope_id.clone();
+        self.data().decide_and_apply(self, &scope_id, &Request::Release(release)).into_release()
     }
 
     async fn cursor(&self, scope_id: ScopeId) -> Result<Option<Cursor>, StoreError> {
@@ -57,11 +57,11 @@ impl CursorStore for MemoryStore {
     }
 
     async fn raise_floor(&self, scope_id: ScopeId, floor: u64) -> Result<Cursor, StoreError> {
-        self.data().ask(self, &scope_id, &Request::RaiseFloor(floor)).into_floor()
+        self.data().decide_and_apply(self, &scope_id, &Request::RaiseFloor(floor)).into_floor()
     }
 
     async fn adopt_positions(&self, scope_id: ScopeId, positions: Vec<Position>) -> Result<u64, StoreError> {
-        self.data().ask(self, &scope_id, &Request::Adopt(positions)).into_adopted()
+        self.data().decide_and_apply(self, &scope_id, &Request::Adopt(positions)).into_adopted()
     }
 
     async fn adopted_positions(

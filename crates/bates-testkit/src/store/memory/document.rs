@@ -14,15 +14,15 @@ use uuid::Uuid;
 
 use super::{Data, MemoryStore, page};
 
-/// A document as it is kept.
+/// A stored document.
 pub(super) struct DocumentRow {
     pub(super) document: Document,
     pub(super) body: Option<Box<str>>,
-    /// Whether its last try was not settled.
+    /// Whether its last attempt is not settled yet.
     pub(super) is_claimed: bool,
 }
 
-/// A request that was numbered, by its idempotency key.
+/// A request that got a number, stored by its idempotency key.
 pub(super) struct KeyRow {
     pub(super) digest: [u8; 32],
     pub(super) assignment: Assignment,
@@ -33,7 +33,7 @@ pub(super) struct KeyRow {
 impl DocumentStore for MemoryStore {
     async fn assign(&self, assign: AssignRequest) -> Result<Assignment, AssignError> {
         let scope_id = assign.scope_id.clone();
-        self.data().ask(self, &scope_id, &Request::Assign(Box::new(assign))).into_assign()
+        self.data().decide_and_apply(self, &scope_id, &Request::Assign(Box::new(assign))).into_assign()
     }
 
     async fn documents(
@@ -43,7 +43,7 @@ impl DocumentStore for MemoryStore {
         limit: usize,
     ) -> Result<Vec<Document>, StoreError> {
         Ok(page(&self.data().documents, after, limit, |(_, row)| {
-            row.is_of(&filter).then(|| row.document.clone())
+            row.is_match(&filter).then(|| row.document.clone())
         }))
     }
 
@@ -107,37 +107,37 @@ impl DocumentStore for MemoryStore {
     async fn apply_action(
         &self,
         document_id: Uuid,
-        decision: DocumentAction,
+        action: DocumentAction,
     ) -> Result<ActionOutcome, StoreError> {
         let (now, mut data) = (self.runtime.now(), self.data());
         let Some(row) = data.documents.get_mut(&document_id) else {
-            return Ok(decision.outcome(None, false));
+            return Ok(action.outcome(None, false));
         };
-        let is_changed = row.decide(decision, now);
-        Ok(decision.outcome(Some(row.document.clone()), is_changed))
+        let is_changed = row.apply_action(action, now);
+        Ok(action.outcome(Some(row.document.clone()), is_changed))
     }
 
     async fn apply_action_to_all(
         &self,
         filter: DocumentFilter,
-        decision: DocumentAction,
+        action: DocumentAction,
     ) -> Result<u64, StoreError> {
         let (now, mut data) = (self.runtime.now(), self.data());
-        let meant = data.documents.values_mut().filter(|row| row.is_of(&filter));
-        Ok(meant.map(|row| u64::from(row.decide(decision, now))).sum())
+        let matching = data.documents.values_mut().filter(|row| row.is_match(&filter));
+        Ok(matching.map(|row| u64::from(row.apply_action(action, now))).sum())
     }
 
     async fn expire_reservations(&self, limit: usize) -> Result<u64, StoreError> {
         let (now, mut data) = (self.runtime.now(), self.data());
         let rows = data.documents.values_mut();
-        let over =
+        let expired =
             rows.filter(|row| row.document.state == DocumentState::Reserved && row.document.due <= Some(now));
-        let mut expired = 0;
-        for row in over.take(limit) {
+        let mut count = 0;
+        for row in expired.take(limit) {
             (row.document.state, row.document.due, row.document.updated) = (DocumentState::Voided, None, now);
-            expired += 1;
+            count += 1;
         }
-        Ok(expired)
+        Ok(count)
     }
 
     async fn prune_documents(&self, age: Duration, limit: usize) -> Result<u64, StoreError> {
@@ -170,12 +170,12 @@ impl DocumentStore for MemoryStore {
 }
 
 impl Data {
-    /// Writes a document that was numbered, with its key and its audit record.
-    pub(super) fn put_document(&mut self, numbered: NewDocument<'_>, now: Timestamp) {
-        let NewDocument { request: assign, assignment } = numbered;
+    /// Writes a new document with its key and its audit record.
+    pub(super) fn put_document(&mut self, new: NewDocument<'_>, now: Timestamp) {
+        let NewDocument { request: assign, assignment } = new;
         let (body, due) = match &assign.content {
             DocumentContent::Document(body) => (Some(body.clone()), Some(now)),
-            DocumentContent::Reservation(lasts) => (None, Some(later(now, *lasts))),
+            DocumentContent::Reservation(ttl) => (None, Some(later(now, *ttl))),
         };
         let document = Document {
             id: assignment.document_id,
@@ -201,7 +201,7 @@ impl Data {
             let (digest, scope) = (idempotency.digest, assign.scope_id.scope.clone());
             self.keys.insert(key, KeyRow { digest, assignment: assignment.clone(), scope, pruned_as });
         }
-        self.records.extend(numbered.record().map(|record| ((record.stamp.at, record.id), record)));
+        self.records.extend(new.record().map(|record| ((record.stamp.at, record.id), record)));
     }
 }
 
@@ -210,7 +210,7 @@ impl DocumentRow {
         self.document.state == DocumentState::Pending && self.document.due.is_some_and(|due| due <= now)
     }
 
-    fn is_of(&self, filter: &DocumentFilter) -> bool {
+    fn is_match(&self, filter: &DocumentFilter) -> bool {
         let Document { id: document_id, scope_id, state, number, .. } = &self.document;
         filter.document_id.is_none_or(|wanted| wanted == *document_id)
             && filter.series.as_ref().is_none_or(|wanted| *wanted == scope_id.series)
@@ -220,10 +220,10 @@ impl DocumentRow {
     }
 
     /// Whether the document was changed.
-    fn decide(&mut self, decision: DocumentAction, now: Timestamp) -> bool {
-        let ActionRule { from, to, condition: when, restarts_attempts: tries_again } = decision.rule();
+    fn apply_action(&mut self, action: DocumentAction, now: Timestamp) -> bool {
+        let ActionRule { from, to, condition, restarts_attempts } = action.rule();
         let is_before_due = self.document.due > Some(now);
-        let is_in_time = match when {
+        let is_in_time = match condition {
             ActionCondition::Always => true,
             ActionCondition::BeforeDue => is_before_due,
             ActionCondition::Unclaimed => !(self.is_claimed && is_before_due),
@@ -236,7 +236,7 @@ impl DocumentRow {
         document.updated = now;
         document.in_doubt |= self.is_claimed;
         document.due = None;
-        if tries_again {
+        if restarts_attempts {
             document.due = Some(Timestamp::UNIX_EPOCH);
             document.attempts = if self.is_claimed { document.attempts } else { 0 };
         }
@@ -245,7 +245,7 @@ impl DocumentRow {
     }
 }
 
-/// A moment past all others is the last one.
+/// Saturates at the last timestamp.
 fn later(now: Timestamp, after: Duration) -> Timestamp {
     now.checked_add(after).unwrap_or(Timestamp::MAX)
 }

@@ -1,5 +1,5 @@
-//! Faults of one process: grants that fail before they are written or after, wait until a test lets them through, or find
-//! that the store was taken back.
+//! Injects faults into the grants of one process: a grant fails before or after its write, waits until a test lets it
+//! through, or finds that the store was restored from an old backup.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ pub enum Fault {
     None,
     /// It fails, and nothing is written.
     BeforeWrite,
-    /// It is written, and its answer is lost: a crash, or a cut connection.
+    /// It is written, but the answer is lost, as after a crash or a cut connection.
     AfterWrite,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Faults {
     /// `None` lets every grant through.
     gate: Option<Semaphore>,
     seen: Mutex<Seen>,
-    is_taken_back: AtomicBool,
+    is_restored: AtomicBool,
     refuses_records: AtomicBool,
 }
 
@@ -36,7 +36,7 @@ struct Seen {
     counts: Vec<u64>,
     held_from: Vec<Option<u64>>,
     running: BTreeMap<ScopeId, usize>,
-    running_most: usize,
+    concurrent_max: usize,
 }
 
 /// A grant that is under way.
@@ -46,17 +46,17 @@ pub(super) struct Granting<'f> {
 }
 
 impl MemoryStore {
-    /// What happens to the next grants, in their order; those after them succeed.
+    /// Plans one fault for each of the next grants, in order; later grants succeed.
     pub fn plan(&self, faults: &[Fault]) {
         lock(&self.node.faults.script).extend(faults);
     }
 
-    /// As a database that was restored from an old backup: it grants nothing, and says why.
-    pub fn take_back(&self) {
-        self.node.faults.is_taken_back.store(true, Ordering::SeqCst);
+    /// Behaves from now on like a database restored from an old backup: it grants nothing, and says why.
+    pub fn mark_restored(&self) {
+        self.node.faults.is_restored.store(true, Ordering::SeqCst);
     }
 
-    /// From now on it keeps no record of the audit, or does so again.
+    /// Refuses audit records from now on, or accepts them again.
     pub fn refuse_records(&self, refuses: bool) {
         self.node.faults.refuses_records.store(refuses, Ordering::SeqCst);
     }
@@ -68,19 +68,19 @@ impl MemoryStore {
         }
     }
 
-    /// How many positions each grant so far asked for.
+    /// How many positions each grant so far requested.
     pub fn counts(&self) -> Vec<u64> {
         lock(&self.node.faults.seen).counts.clone()
     }
 
-    /// What each grant so far was told to be the first position that is still held.
+    /// The first position still held that each grant so far named.
     pub fn held_from(&self) -> Vec<Option<u64>> {
         lock(&self.node.faults.seen).held_from.clone()
     }
 
-    /// How many grants of one place were under way together, at the most.
-    pub fn running_most(&self) -> usize {
-        lock(&self.node.faults.seen).running_most
+    /// The highest number of concurrent grants in one scope.
+    pub fn concurrent_max(&self) -> usize {
+        lock(&self.node.faults.seen).concurrent_max
     }
 }
 
@@ -90,25 +90,25 @@ impl Faults {
     }
 
     pub(super) fn check(&self) -> Result<(), StoreError> {
-        let is_taken_back = self.is_taken_back.load(Ordering::SeqCst);
-        if is_taken_back { Err(StoreError::Poisoned("taken back by a test".into())) } else { Ok(()) }
+        let is_restored = self.is_restored.load(Ordering::SeqCst);
+        if is_restored { Err(StoreError::Poisoned("restored by a test".into())) } else { Ok(()) }
     }
 
     pub(super) fn check_records(&self) -> Result<(), StoreError> {
         let refuses = self.refuses_records.load(Ordering::SeqCst);
-        if refuses { Err(StoreError::Unavailable("no room, says a test".into())) } else { Ok(()) }
+        if refuses { Err(StoreError::Unavailable("refused by a test".into())) } else { Ok(()) }
     }
 
-    pub(super) async fn begin(&self, want: &GrantRequest) -> Granting<'_> {
-        let granting = Granting { faults: self, scope_id: want.scope_id.clone() };
+    pub(super) async fn begin(&self, request: &GrantRequest) -> Granting<'_> {
+        let granting = Granting { faults: self, scope_id: request.scope_id.clone() };
         {
             let mut seen = lock(&self.seen);
-            seen.counts.push(want.count);
-            seen.held_from.push(want.held_from);
-            let running = seen.running.entry(want.scope_id.clone()).or_default();
+            seen.counts.push(request.count);
+            seen.held_from.push(request.held_from);
+            let running = seen.running.entry(request.scope_id.clone()).or_default();
             *running += 1;
             let running = *running;
-            seen.running_most = seen.running_most.max(running);
+            seen.concurrent_max = seen.concurrent_max.max(running);
         }
         if let Some(gate) = &self.gate {
             gate.acquire().await.expect("the gate is never closed").forget();

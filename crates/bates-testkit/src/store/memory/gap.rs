@@ -1,4 +1,4 @@
-//! What a store in memory knows of positions, and the gaps that were found in it.
+//! The gaps of a store in memory, and the ranges that it knows about.
 
 use bates_core::ledger::PoolState;
 use bates_core::{
@@ -45,8 +45,8 @@ impl GapStore for MemoryStore {
                 let is_same = |gap: &&Gap| {
                     gap.missing.range.from() == missing.range.from() && gap.missing.reason == missing.reason
                 };
-                let seen = before.iter().find(is_same).map_or(now, |gap| gap.first_seen);
-                let gap = Gap { scope_id: scope_id.clone(), missing, first_seen: seen };
+                let first_seen = before.iter().find(is_same).map_or(now, |gap| gap.first_seen);
+                let gap = Gap { scope_id: scope_id.clone(), missing, first_seen };
                 data.gaps.insert((scope_id.clone(), missing.range.from()), gap);
             }
         }
@@ -55,14 +55,14 @@ impl GapStore for MemoryStore {
 
     async fn gaps(
         &self,
-        of: GapFilter,
+        filter: GapFilter,
         after: Option<(ScopeId, u64)>,
         limit: usize,
     ) -> StoreResult<Vec<Gap>> {
         Ok(page(&self.data().gaps, after, limit, |((scope_id, _), gap)| {
-            let is_of = of.series.as_ref().is_none_or(|series| *series == scope_id.series)
-                && of.scope.as_ref().is_none_or(|scope| *scope == scope_id.scope);
-            is_of.then(|| gap.clone())
+            let is_match = filter.series.as_ref().is_none_or(|series| *series == scope_id.series)
+                && filter.scope.as_ref().is_none_or(|scope| *scope == scope_id.scope);
+            is_match.then(|| gap.clone())
         }))
     }
 }
@@ -70,7 +70,7 @@ impl GapStore for MemoryStore {
 impl Data {
     fn ranges(
         &self,
-        asker: &MemoryStore,
+        process: &MemoryStore,
         scope_id: &ScopeId,
         row: &ScopeRow,
         purpose: ReadPurpose,
@@ -79,18 +79,18 @@ impl Data {
         let mut ranges: Vec<_> = row.issued.iter().map(|range| known(range, RangeKind::Issued)).collect();
         ranges.extend(row.lost.iter().map(|lost| known(lost.range, RangeKind::Lost(lost.reason))));
         for leased in &row.leased {
-            let is_alive = self.is_alive(leased.node, asker);
+            let is_alive = self.is_alive(leased.node, process);
             ranges.push(known(leased.range, if is_alive { RangeKind::Held } else { RangeKind::Crashed }));
         }
         for pooled in &row.pooled {
-            let kind = match (pooled.state, self.is_alive(pooled.holder, asker)) {
+            let kind = match (pooled.state, self.is_alive(pooled.holder, process)) {
                 (PoolState::Pushed, _) => RangeKind::Pushed,
                 (_, true) => RangeKind::Filling,
                 (_, false) => RangeKind::FillerCrashed,
             };
             ranges.push(known(pooled.range, kind));
         }
-        let now = asker.runtime.now();
+        let now = process.runtime.now();
         for lease in self.client_leases.values().filter(|lease| lease.scope_id == *scope_id) {
             let is_silent = lease.at.checked_add(CLIENT_LEASE_TTL).is_ok_and(|end| end <= now);
             let kind = if is_silent { RangeKind::ClientSilent } else { RangeKind::WithClient };

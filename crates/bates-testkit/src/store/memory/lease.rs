@@ -26,12 +26,16 @@ impl LeaseStore for MemoryStore {
 
     async fn client_leases(
         &self,
-        of: ClientLeaseFilter,
+        filter: ClientLeaseFilter,
         after: Option<Uuid>,
         limit: usize,
     ) -> Result<Vec<ClientLease>, StoreError> {
         Ok(page(&self.data().client_leases, after, limit, |(_, lease)| {
-            of.series.as_ref().is_none_or(|series| *series == lease.scope_id.series).then(|| lease.clone())
+            filter
+                .series
+                .as_ref()
+                .is_none_or(|series| *series == lease.scope_id.series)
+                .then(|| lease.clone())
         }))
     }
 }

@@ -1,5 +1,5 @@
-//! A store in memory: the whole port by load, decide and apply, as every store does it. What a third store would begin
-//! with. Must never ship.
+//! A store in memory: the whole port by load, decide and apply, as every store does it. A third store would start
+//! from it. Must never ship.
 
 mod audit;
 mod cursor;
@@ -31,24 +31,24 @@ use scope::ScopeRow;
 
 pub use faults::Fault;
 
-/// A process that has opened a store in memory. Clones are the same process; it has crashed when the last one is dropped.
+/// A process that has opened a store in memory. Clones are the same process, which crashes when the last is dropped.
 #[derive(Clone)]
 pub struct MemoryStore {
     data: Arc<Mutex<Data>>,
     node: Arc<Node>,
     runtime: Arc<dyn Runtime>,
     is_shared: bool,
-    /// The longest that a grant takes.
+    /// The longest time that a grant takes.
     latency: Duration,
 }
 
-/// What one process knows.
+/// One process.
 struct Node {
     id: Uuid,
     faults: Faults,
 }
 
-/// What is durable.
+/// The durable data, shared by all processes.
 #[derive(Default)]
 struct Data {
     identity: Uuid,
@@ -64,7 +64,7 @@ struct Data {
     mark: Option<MoveMark>,
     /// Counts changes of descriptions and promises.
     revision: u64,
-    /// Counts recalls: the epoch of the last one.
+    /// The epoch of the last recall.
     recalls: u64,
 }
 
@@ -77,8 +77,9 @@ struct SeriesRow {
 
 struct NodeRow {
     process: Weak<Node>,
-    /// The recalls up to this epoch are answered, or came before the process did; by series, those that came since.
-    begun_at: u64,
+    /// The last recall before the process started.
+    started_at: u64,
+    /// By series, the last recall that the process has answered.
     answered: BTreeMap<SeriesName, u64>,
 }
 
@@ -98,42 +99,45 @@ impl MemoryStore {
         let node = Arc::new(Node { id: runtime.new_id(), faults });
         {
             let mut data = data.lock().unwrap_or_else(PoisonError::into_inner);
-            let row =
-                NodeRow { process: Arc::downgrade(&node), begun_at: data.recalls, answered: BTreeMap::new() };
+            let row = NodeRow {
+                process: Arc::downgrade(&node),
+                started_at: data.recalls,
+                answered: BTreeMap::new(),
+            };
             data.nodes.insert(node.id, row);
         }
         Self { data, node, runtime, is_shared, latency: Duration::ZERO }
     }
 
-    /// One that several processes issue from.
+    /// A store that several processes issue from.
     pub fn shared() -> Self {
         Self::new(true, Arc::new(SystemRuntime))
     }
 
-    /// One whose clock and chance a test decides.
+    /// A store with the clock and the randomness of a test.
     pub fn with_runtime(runtime: Arc<dyn Runtime>) -> Self {
         Self::new(false, runtime)
     }
 
-    /// Lets grants take up to this time, by chance.
+    /// Delays each grant by a random time up to this.
     #[must_use]
-    pub fn slow(self, latency: Duration) -> Self {
+    pub fn with_latency(self, latency: Duration) -> Self {
         Self { latency, ..self }
     }
 
-    /// Another process on the same data, with faults of its own.
+    /// Another process on the same data, with its own faults.
     #[must_use]
     pub fn node(&self) -> Self {
         Self::on(self.data.clone(), Faults::default(), self.is_shared, self.runtime.clone())
     }
 
-    /// Another process on the same data, which is granted nothing until [`MemoryStore::let_through`].
+    /// Another process on the same data, whose grants wait for [`MemoryStore::let_through`].
     #[must_use]
     pub fn gated_node(&self) -> Self {
         Self::on(self.data.clone(), Faults::gated(), self.is_shared, self.runtime.clone())
     }
 
-    /// Positions that reached no caller.
+    /// Positions that were taken from a range but reached no caller.
     pub fn burned(&self) -> Vec<(ScopeId, PositionRange)> {
         self.lost_for(GapReason::Burned)
     }
@@ -166,14 +170,14 @@ impl Data {
         self.series.get_mut(series).ok_or_else(|| StoreError::UnknownSeries(series.as_str().into()))
     }
 
-    /// Whether a process has not ended. A store that is not shared has one: that which asks.
-    fn is_alive(&self, node: Uuid, asker: &MemoryStore) -> bool {
+    /// Whether a process is still running. A store that is not shared has only one process.
+    fn is_alive(&self, node: Uuid, process: &MemoryStore) -> bool {
         let is_running = self.nodes.get(&node).is_some_and(|row| row.process.strong_count() > 0);
-        node == asker.node.id || asker.is_shared && is_running
+        node == process.node.id || process.is_shared && is_running
     }
 }
 
-/// A page of what comes behind a key, in the order of a map.
+/// A page of the entries after a key, in the order of the map.
 fn page<K: Ord + Clone, V, T>(
     map: &BTreeMap<K, V>,
     after: Option<K>,

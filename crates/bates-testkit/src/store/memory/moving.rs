@@ -27,11 +27,11 @@ impl MoveStore for MemoryStore {
         let scopes = data.scopes.iter().filter(|(scope_id, _)| scope_id.series == series);
         let positions =
             scopes.flat_map(|(scope_id, row)| row.adopted.iter().map(|at| (&scope_id.scope, *at)));
-        let is_behind = |(scope, at): &(&ScopeKey, Position)| {
+        let is_after = |(scope, at): &(&ScopeKey, Position)| {
             after.as_ref().is_none_or(|(last, position)| (*scope, at) > (last, position))
         };
         let mut page = Vec::new();
-        for (scope, position) in positions.filter(is_behind).take(limit) {
+        for (scope, position) in positions.filter(is_after).take(limit) {
             MovedAdoptions::add(&mut page, scope.as_str(), position);
         }
         Ok(page)
@@ -115,12 +115,12 @@ impl Data {
                 let pool = |epoch| Pool { epoch, server: None };
                 self.pools.extend(pools.into_iter().map(|(scope, epoch)| (scope_id(scope), pool(epoch))));
             }
-            MovePage::Documents(kept) => {
+            MovePage::Documents(documents) => {
                 let row =
                     |MovedDocument { document, body }| DocumentRow { document, body, is_claimed: false };
-                self.documents.extend(kept.into_iter().map(row).map(|row| (row.document.id, row)));
+                self.documents.extend(documents.into_iter().map(row).map(|row| (row.document.id, row)));
             }
-            MovePage::Keys(requests) => self.keys.extend(requests.iter().map(key_row)),
+            MovePage::Keys(keys) => self.keys.extend(keys.iter().map(key_row)),
             MovePage::Gaps(gaps) => {
                 let key = |gap: &Gap| (gap.scope_id.clone(), gap.missing.range.from());
                 self.gaps.extend(gaps.into_iter().map(|gap| (key(&gap), gap)));
@@ -152,9 +152,9 @@ impl Data {
     fn write_scopes(&mut self, series: &SeriesName, scopes: Vec<MovedScope>) {
         for MovedScope { scope, mut cursor, ledger, lost, gapless_from } in scopes {
             let row = self.scopes.entry(ScopeId { series: series.clone(), scope }).or_default();
-            if let Some(here) = row.cursor {
+            if let Some(existing) = row.cursor {
                 (cursor.next, cursor.version) =
-                    (cursor.next.max(here.next), cursor.version.max(here.version));
+                    (cursor.next.max(existing.next), cursor.version.max(existing.version));
             }
             (row.cursor, row.gapless_from) = (Some(cursor), gapless_from);
             (row.issued, row.lost) = (RangeSet::of(ledger), lost);
@@ -162,8 +162,8 @@ impl Data {
     }
 }
 
-fn key_row(request: &MovedKey) -> (IdempotencyKey, KeyRow) {
-    let MovedKey { scope_id, idempotency, document_id, position, number, pruned_as } = request;
+fn key_row(key: &MovedKey) -> (IdempotencyKey, KeyRow) {
+    let MovedKey { scope_id, idempotency, document_id, position, number, pruned_as } = key;
     let assignment = Assignment {
         document_id: *document_id,
         position: *position,
@@ -172,5 +172,5 @@ fn key_row(request: &MovedKey) -> (IdempotencyKey, KeyRow) {
         is_new: false,
     };
     let (digest, scope) = (idempotency.digest, scope_id.scope.clone());
-    (key_of(request), KeyRow { digest, assignment, scope, pruned_as: *pruned_as })
+    (key_of(key), KeyRow { digest, assignment, scope, pruned_as: *pruned_as })
 }

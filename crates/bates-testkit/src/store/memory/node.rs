@@ -1,4 +1,4 @@
-//! The processes of a store in memory, and what each holds.
+//! The processes of a store in memory, and the ranges that each holds.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ impl NodeStore for MemoryStore {
         let data = self.data();
         let Some(node) = data.nodes.get(&self.node.id) else { return Ok(Vec::new()) };
         let answered =
-            |series: &SeriesName| node.answered.get(series).copied().unwrap_or(0).max(node.begun_at);
+            |series: &SeriesName| node.answered.get(series).copied().unwrap_or(0).max(node.started_at);
         let unanswered = data.series.iter().filter(|(series, row)| row.epoch > answered(series));
         Ok(unanswered.map(|(series, row)| Recall { series: series.clone(), epoch: row.epoch }).collect())
     }
@@ -36,7 +36,7 @@ impl NodeStore for MemoryStore {
         let mut data = self.data();
         for (scope, range) in unused {
             let scope_id = ScopeId { series: series.clone(), scope };
-            data.ask(self, &scope_id, &Request::GiveUp(vec![range])).into_change()?;
+            data.decide_and_apply(self, &scope_id, &Request::GiveUp(vec![range])).into_change()?;
         }
         let Some(epoch) = epoch else { return Ok(()) };
         for (_, scope) in data.scopes.iter_mut().filter(|(scope_id, _)| scope_id.series == series) {
@@ -84,9 +84,9 @@ impl NodeStore for MemoryStore {
                 scope.leased.iter().any(|leased| nodes.contains(&leased.node) && leased.epoch < epoch);
             scope_id.series == series && is_held
         });
-        let places: Vec<ScopeId> = held.map(|(scope_id, _)| scope_id.clone()).collect();
-        for scope_id in places {
-            data.ask_about(self, &scope_id, &Request::WriteOff, &nodes, epoch).into_change()?;
+        let scope_ids: Vec<ScopeId> = held.map(|(scope_id, _)| scope_id.clone()).collect();
+        for scope_id in scope_ids {
+            data.decide_and_apply_for(self, &scope_id, &Request::WriteOff, &nodes, epoch).into_change()?;
         }
         Ok(())
     }

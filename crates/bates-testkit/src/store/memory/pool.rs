@@ -1,4 +1,4 @@
-//! What a store in memory knows of shared pools.
+//! The shared pools of a store in memory.
 
 use bates_core::ledger::{PoolBefore, PoolChange};
 use bates_core::{Pool, PoolSettlement, PoolStore, RenewRequest, ScopeId, ScopeKey, SeriesName, StoreError};
@@ -32,9 +32,9 @@ impl PoolStore for MemoryStore {
         Ok(Some(data.change_pool(scope_id, change)))
     }
 
-    async fn settle_pool(&self, scope_id: ScopeId, settling: PoolSettlement) -> Result<(), StoreError> {
+    async fn settle_pool(&self, scope_id: ScopeId, settlement: PoolSettlement) -> Result<(), StoreError> {
         let mut data = self.data();
-        let change = data.pool_before(&scope_id)?.settle(&settling);
+        let change = data.pool_before(&scope_id)?.settle(&settlement);
         data.change_pool(scope_id, change);
         Ok(())
     }

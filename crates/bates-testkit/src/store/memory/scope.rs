@@ -1,4 +1,4 @@
-//! A scope: loaded, decided by the ledger, and applied.
+//! One scope: loads it, lets the ledger decide, and applies the change.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::{Data, MemoryStore, SeriesRow};
 
-/// A scope as it is kept.
+/// A stored scope.
 #[derive(Default)]
 pub(super) struct ScopeRow {
     pub(super) cursor: Option<Cursor>,
@@ -24,11 +24,11 @@ pub(super) struct ScopeRow {
     pub(super) adopted: BTreeSet<Position>,
 }
 
-/// What a process holds.
+/// A range that a process holds.
 #[derive(Clone)]
 pub(super) struct LeasedRange {
     pub(super) node: Uuid,
-    /// The epoch of the series when it was granted.
+    /// The epoch of the series at the time of the grant.
     pub(super) epoch: u64,
     pub(super) range: PositionRange,
 }
@@ -39,20 +39,20 @@ impl ScopeRow {
         range.filter(move |position| position.value() >= from)
     }
 
-    /// What these processes hold of it, granted before an epoch; what became of the rest is known.
+    /// The positions that these processes were granted before an epoch, without those recorded as lost.
     pub(super) fn held_by(&self, nodes: &[Uuid], epoch: u64) -> RangeSet {
         let leased = self.leased.iter().filter(|leased| nodes.contains(&leased.node) && leased.epoch < epoch);
         RangeSet::of(leased.map(|leased| leased.range))
             .difference(&RangeSet::of(self.lost.iter().map(|lost| lost.range)))
     }
 
-    /// Takes positions out of what processes hold.
-    fn keep(&mut self, nodes: impl Fn(Uuid) -> bool, gone: &RangeSet) {
+    /// Removes positions from the ranges that these processes hold.
+    fn remove_held(&mut self, nodes: impl Fn(Uuid) -> bool, gone: &RangeSet) {
         let leased = std::mem::take(&mut self.leased);
         for LeasedRange { node, epoch, range } in leased {
-            let kept =
+            let remaining =
                 if nodes(node) { RangeSet::of([range]).difference(gone) } else { RangeSet::of([range]) };
-            self.leased.extend(kept.iter().map(|range| LeasedRange { node, epoch, range }));
+            self.leased.extend(remaining.iter().map(|range| LeasedRange { node, epoch, range }));
         }
     }
 
@@ -67,20 +67,25 @@ impl ScopeRow {
 
 impl Data {
     /// Loads a scope, lets the ledger decide, and applies the change.
-    pub(super) fn ask(&mut self, asker: &MemoryStore, scope_id: &ScopeId, request: &Request) -> Outcome {
-        self.ask_about(asker, scope_id, request, &[asker.node.id], u64::MAX)
+    pub(super) fn decide_and_apply(
+        &mut self,
+        process: &MemoryStore,
+        scope_id: &ScopeId,
+        request: &Request,
+    ) -> Outcome {
+        self.decide_and_apply_for(process, scope_id, request, &[process.node.id], u64::MAX)
     }
 
-    /// The same, about what these processes were granted before an epoch.
-    pub(super) fn ask_about(
+    /// The same for the ranges that these processes were granted before an epoch.
+    pub(super) fn decide_and_apply_for(
         &mut self,
-        asker: &MemoryStore,
+        process: &MemoryStore,
         scope_id: &ScopeId,
         request: &Request,
         holders: &[Uuid],
         epoch: u64,
     ) -> Outcome {
-        let before = self.load(asker, scope_id, request, holders, epoch);
+        let before = self.load(process, scope_id, request, holders, epoch);
         let keys = IdempotencyKeys::of([request]);
         let states = keys.first_uses().into_iter().map(|(key, _)| self.key_state(key)).collect();
         let mut keys = keys.learn(states).expect("each key has a state");
@@ -89,18 +94,18 @@ impl Data {
             let leased = self.scopes.get(scope_id).map(|scope| &*scope.leased).unwrap_or_default();
             let spent_to = decision.change.used_to_if_exhausted.unwrap_or(0);
             let is_spent =
-                |leased: &LeasedRange| leased.node == asker.node.id && leased.range.from() < spent_to;
+                |leased: &LeasedRange| leased.node == process.node.id && leased.range.from() < spent_to;
             let is_elsewhere =
-                |leased: &LeasedRange| leased.node != asker.node.id && self.is_alive(leased.node, asker);
+                |leased: &LeasedRange| leased.node != process.node.id && self.is_alive(leased.node, process);
             decision.set_holders(leased.iter().any(is_spent), leased.iter().any(is_elsewhere));
         }
         let Decision { outcomes, change } = decision;
         let outcome = outcomes.into_iter().next().expect("one request has one outcome");
         if !change.is_empty() || !change.given_up.is_empty() || !change.adopted.is_empty() {
-            self.apply(asker, scope_id, &change, holders);
+            self.apply(process, scope_id, &change, holders);
         }
-        if let Some(numbered) = request.new_document(&outcome) {
-            self.put_document(numbered, asker.runtime.now());
+        if let Some(new) = request.new_document(&outcome) {
+            self.put_document(new, process.runtime.now());
         }
         outcome
     }
@@ -114,14 +119,14 @@ impl Data {
 
     fn load(
         &self,
-        asker: &MemoryStore,
+        process: &MemoryStore,
         scope_id: &ScopeId,
         request: &Request,
         holders: &[Uuid],
         epoch: u64,
     ) -> ScopeBefore {
-        let none = ScopeRow::default();
-        let scope = self.scopes.get(scope_id).unwrap_or(&none);
+        let new = ScopeRow::default();
+        let scope = self.scopes.get(scope_id).unwrap_or(&new);
         let series = self.series.get(&scope_id.series);
         let adopted_to = scope.adopted.last().map_or(0, |last| last.value() + 1);
         let cursor = scope.cursor.unwrap_or(Cursor { next: 0, version: 0 });
@@ -132,7 +137,7 @@ impl Data {
         ScopeBefore {
             cursor: scope.cursor,
             series: series.filter(|_| scope.cursor.is_none()).map(|row| self.series_before(row)),
-            promise: series.and_then(|row| row.definition.promise).filter(|_| asker.is_shared),
+            promise: series.and_then(|row| row.definition.promise).filter(|_| process.is_shared),
             adopted,
             held: scope.held_by(holders, epoch),
             ..ScopeBefore::default()
@@ -146,21 +151,21 @@ impl Data {
         SeriesBefore { scopes: scopes.count() as u64, start: row.definition.start }
     }
 
-    fn apply(&mut self, asker: &MemoryStore, scope_id: &ScopeId, change: &ScopeChange, holders: &[Uuid]) {
+    fn apply(&mut self, process: &MemoryStore, scope_id: &ScopeId, change: &ScopeChange, holders: &[Uuid]) {
         let epoch = self.series.get(&scope_id.series).map_or(0, |row| row.epoch);
         if change.resets_pool_server
             && let Some(pool) = self.pools.get_mut(scope_id)
         {
             pool.server = None;
         }
-        let (node, scope) = (asker.node.id, self.scopes.entry(scope_id.clone()).or_default());
+        let (node, scope) = (process.node.id, self.scopes.entry(scope_id.clone()).or_default());
         if let Some(to) = change.released_to {
             scope.leased.retain(|leased| leased.node != node || leased.range.from() >= to);
         }
         if let Some(used) = change.used_to.and_then(|to| PositionRange::new(0, to)) {
-            scope.keep(|holder| holder == node, &RangeSet::of([used]));
+            scope.remove_held(|holder| holder == node, &RangeSet::of([used]));
         }
-        scope.keep(|holder| holders.contains(&holder), &change.given_up);
+        scope.remove_held(|holder| holders.contains(&holder), &change.given_up);
         scope.lose(change.lost.iter().copied());
         if let Some(cursor) = change.cursor {
             scope.gapless_from = scope.gapless_from.min(cursor.next);

@@ -16,8 +16,12 @@ impl SeriesStore for MemoryStore {
         self.is_shared
     }
 
-    async fn pin(&self, asked: Definition, fresh_key: Option<Vec<u8>>) -> Result<PinOutcome, StoreError> {
-        self.data().pin(asked, fresh_key)
+    async fn pin(
+        &self,
+        definition: Definition,
+        fresh_key: Option<Vec<u8>>,
+    ) -> Result<PinOutcome, StoreError> {
+        self.data().pin(definition, fresh_key)
     }
 
     async fn describe(
@@ -53,7 +57,7 @@ impl SeriesStore for MemoryStore {
         }
         data.revision += 1;
         data.series_mut(&series)?.definition.promise = Some(to);
-        for (_, scope) in data.scopes.iter_mut().filter(|(place, _)| place.series == series) {
+        for (_, scope) in data.scopes.iter_mut().filter(|(scope_id, _)| scope_id.series == series) {
             let next = scope.cursor.map_or(0, |cursor| cursor.next);
             scope.gapless_from = if to == Promise::Gapless { next } else { 0 };
         }
@@ -83,13 +87,13 @@ impl SeriesStore for MemoryStore {
 impl Data {
     pub(super) fn pin(
         &mut self,
-        asked: Definition,
+        new: Definition,
         fresh_key: Option<Vec<u8>>,
     ) -> Result<PinOutcome, StoreError> {
-        let Some(SeriesRow { definition, permutation_key, .. }) = self.series.get_mut(&asked.series) else {
-            let name = asked.series.clone();
+        let Some(SeriesRow { definition, permutation_key, .. }) = self.series.get_mut(&new.series) else {
+            let name = new.series.clone();
             let row = SeriesRow {
-                definition: asked,
+                definition: new,
                 permutation_key: fresh_key.clone(),
                 description: None,
                 epoch: 0,
@@ -97,14 +101,14 @@ impl Data {
             self.series.insert(name, row);
             return Ok(PinOutcome { permutation_key: fresh_key, is_new: true, has_changed_rules: false });
         };
-        if let Some(refused) = StoreError::for_difference(definition, &asked) {
+        if let Some(refused) = StoreError::for_difference(definition, &new) {
             return Err(refused);
         }
-        let pinned = PinOutcome::of_pinned(definition, &asked, permutation_key.clone());
-        if let Some(rules) = definition.rules_to_keep(&asked) {
+        let pinned = PinOutcome::of_pinned(definition, &new, permutation_key.clone());
+        if let Some(rules) = definition.rules_to_keep(&new) {
             definition.rules = Some(rules.into());
         }
-        definition.promise = definition.promise.or(asked.promise);
+        definition.promise = definition.promise.or(new.promise);
         Ok(pinned)
     }
 
@@ -114,11 +118,11 @@ impl Data {
         before: Option<&str>,
         description: Option<Box<str>>,
     ) -> Result<bool, StoreError> {
-        let found = &mut self.series_mut(series)?.description;
-        if found.as_deref() != before && *found != description {
+        let current = &mut self.series_mut(series)?.description;
+        if current.as_deref() != before && *current != description {
             return Ok(false);
         }
-        *found = description;
+        *current = description;
         self.revision += 1;
         Ok(true)
     }

@@ -171,7 +171,7 @@ fn bad_values_are_refused_with_a_clear_error() {
     for (set, values, message) in [
         ("embedded", "replicas=2", "its folder is opened by one node at a time, so replicas must be 1"),
         ("embedded", "autoscaling.enabled=true", "so autoscaling.enabled must be false"),
-        ("", "secret.secretName=", "secret.secretName: name the Secret that has what clients have to show"),
+        ("", "secret.secretName=", "secret.secretName: name the Secret with the secret that clients send"),
         ("", "store.postgres.secretName=", "store.postgres.secretName: name the Secret"),
         ("", "replica=2", "Additional property replica is not allowed"),
         ("", "store.postgres.conections=2", "Additional property conections is not allowed"),
@@ -189,12 +189,12 @@ fn bad_values_are_refused_with_a_clear_error() {
         (
             "full",
             "series.document.sink.webhook.secret=whsec_x",
-            "series.document.sink.webhook.secret: a ConfigMap is no place for a secret",
+            "series.document.sink.webhook.secret: a ConfigMap must not hold a secret",
         ),
         ("full", "series.invoice.sink.postgres.url=postgres://me:pass@db/x", "an address has a password"),
         ("full", "ingress.hosts=null", "name a host in ingress.hosts"),
         ("full", "autoscaling.minReplicas=7", "autoscaling.minReplicas is above"),
-        ("full", "preStopSleepSeconds=60", "leaves nothing of terminationGracePeriodSeconds"),
+        ("full", "preStopSleepSeconds=60", "must be less than terminationGracePeriodSeconds"),
     ] {
         let mut command = helm(set);
         command.args(["--set", values]);

@@ -112,5 +112,5 @@ fn a_process_killed_under_load_repeats_no_number_and_skips_no_more_than_its_rang
 #[test]
 fn a_store_that_answers_before_it_commits_is_caught() {
     let violations = violations_after_kills(Some("answer-before-commit"));
-    assert!(violations.iter().any(|found| matches!(found, Violation::Twice { .. })), "{violations:?}");
+    assert!(violations.iter().any(|found| matches!(found, Violation::Repeated { .. })), "{violations:?}");
 }

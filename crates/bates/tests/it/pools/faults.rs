@@ -95,7 +95,7 @@ impl Redis {
     /// Accepts new connections on another port from now on; open ones stay.
     fn listen_on(&mut self, port: u16) {
         let _: String = self.command(&["CONFIG", "SET", "port", &port.to_string()]);
-        self.server.moved_to(port);
+        self.server.set_port(port);
     }
 
     /// Lets the other server take over this port, and returns the old one.

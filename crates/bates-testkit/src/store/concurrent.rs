@@ -1,5 +1,5 @@
-//! The part of the conformance suite in which many callers come at once: what a store does for several together
-//! must be what it would have done for each alone.
+//! The part of the conformance suite about concurrent callers: a store that combines requests must answer each as if
+//! it came alone.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,42 +7,41 @@ use std::sync::Arc;
 use bates_core::store::prelude::*;
 use bates_core::{GrantError, GrantPurpose, GrantRequest, PositionRange, ScopeId};
 
-use super::exercise::{DataSet, granted, next, open_pinned, scope_id, want};
+use super::exercise::{DataSet, grant, next, open_pinned, request, scope_id};
 
 pub async fn grants_of_concurrent_callers_are_disjoint_and_without_holes<D: DataSet>(data: &D) {
     let store = Arc::new(open_pinned(data).await);
     let callers: Vec<_> = (1..=50)
         .map(|count| {
             let store = store.clone();
-            tokio::spawn(async move { granted(&*store, want(scope_id("a"), count)).await })
+            tokio::spawn(async move { grant(&*store, request(scope_id("a"), count)).await })
         })
         .collect();
-    let mut leases = Vec::new();
+    let mut ranges = Vec::new();
     let mut versions = Vec::new();
     for caller in callers {
         let grant = caller.await.expect("a caller ends");
-        leases.push(grant.range);
+        ranges.push(grant.range);
         versions.push(grant.version);
     }
-    leases.sort();
-    assert_eq!(leases[0].from(), 1001, "the first grant begins at the start");
-    assert!(leases.windows(2).all(|pair| pair[0].to() == pair[1].from()), "{leases:?}");
+    ranges.sort();
+    assert_eq!(ranges[0].from(), 1001, "the first grant begins at the start");
+    assert!(ranges.windows(2).all(|pair| pair[0].to() == pair[1].from()), "{ranges:?}");
     versions.sort_unstable();
     versions.dedup();
-    assert_eq!(versions.len(), 50, "every write has a version of its own");
+    assert_eq!(versions.len(), 50, "every write has its own version");
 }
 
-/// Callers that wait together are served together, and still each as if it were alone.
-pub async fn callers_of_many_scopes_at_once_get_each_its_own<D: DataSet>(data: &D) {
+pub async fn concurrent_callers_of_many_scopes_get_disjoint_ranges<D: DataSet>(data: &D) {
     let store = Arc::new(open_pinned(data).await);
     let purposes = [GrantPurpose::Hold, GrantPurpose::HandOut, GrantPurpose::Issue];
     let callers: Vec<_> = (0..300)
         .map(|caller| {
             let (store, at) = (store.clone(), scope_id(&format!("s{}", caller % 20)));
             let purpose = purposes[caller % 3];
-            // Each scope has room for 100, and is asked for 15 times 7.
-            let want = GrantRequest { purpose, end: 1_101, ..want(at.clone(), 7) };
-            tokio::spawn(async move { (at, store.grant(want).await) })
+            // Each scope has 100 positions and gets 15 requests for 7.
+            let request = GrantRequest { purpose, end: 1_101, ..request(at.clone(), 7) };
+            tokio::spawn(async move { (at, store.grant(request).await) })
         })
         .collect();
     let mut granted: BTreeMap<ScopeId, Vec<PositionRange>> = BTreeMap::new();
@@ -53,12 +52,12 @@ pub async fn callers_of_many_scopes_at_once_get_each_its_own<D: DataSet>(data: &
         }
     }
     assert_eq!(granted.len(), 20);
-    for (at, leases) in &mut granted {
-        leases.sort();
-        assert_eq!(leases[0].from(), 1001, "{at}");
-        assert!(leases.windows(2).all(|pair| pair[0].to() == pair[1].from()), "{at}: {leases:?}");
-        let end = leases[leases.len() - 1].to();
-        assert!((1_099..=1_101).contains(&end), "{at}: what fits was granted: {leases:?}");
+    for (at, ranges) in &mut granted {
+        ranges.sort();
+        assert_eq!(ranges[0].from(), 1001, "{at}");
+        assert!(ranges.windows(2).all(|pair| pair[0].to() == pair[1].from()), "{at}: {ranges:?}");
+        let end = ranges[ranges.len() - 1].to();
+        assert!((1_099..=1_101).contains(&end), "{at}: the space is used to its end: {ranges:?}");
         assert_eq!(next(&*store, at.clone()).await, Some(end), "{at}");
     }
 }
