@@ -62,7 +62,7 @@ async fn numbers_and_runs<D: DataSet>(data: &D, promise: Promise, adopted: &[u64
 }
 
 /// A machine on a store in which positions were adopted before it was opened.
-async fn adopted_by<S: Store>(
+async fn open_with_adopted<S: Store>(
     store: &Arc<S>,
     promise: Promise,
     scope: &ScopeKey,

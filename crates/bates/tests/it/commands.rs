@@ -10,7 +10,7 @@ fn bates(folder: &Path, environment: &[(&str, &str)], arguments: &[&str]) -> Out
     for variable in ["BATES_SECRET", "BATES_URL", "BATES_CONFIG", "BATES_STORE", "CLICOLOR_FORCE"] {
         command.env_remove(variable);
     }
-    command.current_dir(folder).envs(environment.iter().copy_folder()).args(arguments).output().unwrap()
+    command.current_dir(folder).envs(environment.iter().copied()).args(arguments).output().unwrap()
 }
 
 /// Exit code, standard output and standard error.
