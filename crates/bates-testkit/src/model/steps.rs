@@ -214,7 +214,7 @@ impl<'d, D: DataSet> History<'d, D> {
         for (at, scope) in self.scopes.iter().enumerate() {
             match accounts.get(&self.scope_id(at).scope) {
                 Some(account) => {
-                    scope.judge_account(account).map_err(|error| format!("scope {at}: {error}"))?
+                    scope.judge_account(account).map_err(|error| format!("scope {at}: {error}"))?;
                 }
                 None if scope.next() == START => {}
                 None => return Err(format!("scope {at} has no account")),
