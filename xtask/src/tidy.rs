@@ -25,6 +25,8 @@ mod words;
 const RATCHET: &str = "tidy-ratchet.txt";
 const PHRASES: &str = "tidy-words.txt";
 const MAP: &str = "ARCHITECTURE.md";
+/// Other pages that name paths of the code.
+const GUIDES: [&str; 2] = ["CONTRIBUTING.md", "docs/faults.md"];
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -57,6 +59,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     findings.extend(direction::check(&direction::read_packages(root)?));
     let map = read_or_empty(&root.join(MAP))?;
     findings.extend(map::check(MAP, &map, &tree.crates(), |path| root.join(path).exists()));
+    for page in GUIDES {
+        let text = read_or_empty(&root.join(page))?;
+        findings.extend(map::check_paths(page, &text, &tree.crates(), |path| root.join(path).exists()));
+    }
     findings.extend(links::check(&tree.documents, |path| root.join(path).exists()));
     Ok(report(findings, tree.sources.len()))
 }

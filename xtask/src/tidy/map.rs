@@ -1,5 +1,6 @@
-//! Rule: ARCHITECTURE.md is true: every path in it exists, and it names every crate. Below a heading that names a
-//! crate, paths are relative to the sources of that crate. Must never follow a path out of the repository.
+//! Rule: the pages that guide a reader through the code are true: every path in them exists, and ARCHITECTURE.md names
+//! every crate. Paths may begin with the name of a crate; below a heading that names a crate they begin in its sources,
+//! and after another path of the same line in the folder of that path. Must never follow a path out of the repository.
 
 use std::collections::BTreeSet;
 
@@ -25,10 +26,45 @@ pub(super) fn check(
         .iter()
         .filter(|name| !is_named(name))
         .map(|name| Finding::new(map, 1, format!("does not name `crates/{name}`: add it to the code map")));
+    unnamed.chain(check_paths(map, text, crates, exists)).collect()
+}
+
+pub(super) fn check_paths(
+    page: &str,
+    text: &str,
+    crates: &BTreeSet<&str>,
+    exists: impl Fn(&str) -> bool,
+) -> Vec<Finding> {
+    let spans = code_spans(text);
     let full = spans.iter().flat_map(|(line, span)| paths_in(span).map(move |path| (*line, path.to_owned())));
-    let missing = full.chain(short_paths(text)).filter(|(_, path)| !exists(path.trim_end_matches('/')));
-    let missing = missing.map(|(line, path)| Finding::new(map, line, format!("`{path}` does not exist")));
-    unnamed.chain(missing).collect()
+    let paths = full.chain(short_paths(text)).chain(crate_paths(&spans, crates));
+    let missing = paths.filter(|(_, path)| !exists(path.trim_end_matches('/')));
+    missing.map(|(line, path)| Finding::new(page, line, format!("`{path}` does not exist"))).collect()
+}
+
+/// The paths that begin with the name of a crate, and those that follow one of them in its line.
+fn crate_paths(spans: &[(usize, &str)], crates: &BTreeSet<&str>) -> Vec<(usize, String)> {
+    let mut paths = Vec::new();
+    let mut folder: Option<(usize, String)> = None;
+    for (line, span) in spans.iter().filter(|(_, span)| !span.contains([' ', '*', '{', '<', '…'])) {
+        if span.split_once('/').is_some_and(|(name, _)| crates.contains(name)) {
+            let path = format!("crates/{}", span.trim_end_matches('/'));
+            let parent =
+                if span.ends_with('/') { Some(&*path) } else { path.rsplit_once('/').map(|(to, _)| to) };
+            folder = parent.map(|parent| (*line, parent.to_owned()));
+            paths.push((*line, path));
+        } else if let Some((_, folder)) = folder.as_ref().filter(|(of, _)| of == line)
+            && is_short(span)
+        {
+            paths.push((*line, format!("{folder}/{span}")));
+        }
+    }
+    paths
+}
+
+fn is_short(span: &str) -> bool {
+    let is_path = span.ends_with('/') || matches!(span.rsplit_once('.'), Some((_, "rs" | "sql")));
+    is_path && !span.contains(' ') && paths_in(span).next().is_none()
 }
 
 /// The short paths in sections about a crate, as paths of the repository.
@@ -39,10 +75,6 @@ fn short_paths(text: &str) -> Vec<(usize, String)> {
         .map(|(number, name)| (number, name.and_then(|name| name.split('`').next())))
         .collect();
     let crate_at = |line: usize| sections.iter().rev().find(|(start, _)| *start <= line)?.1;
-    let is_short = |span: &str| {
-        let is_path = span.ends_with('/') || matches!(span.rsplit_once('.'), Some((_, "rs" | "sql")));
-        is_path && !span.contains(' ') && paths_in(span).next().is_none()
-    };
     let spans = code_spans(text).into_iter().filter(|(_, span)| is_short(span));
     spans.filter_map(|(line, span)| Some((line, format!("crates/{}/src/{span}", crate_at(line)?)))).collect()
 }
@@ -102,6 +134,16 @@ mod tests {
         let text = "### `bates-core`: rules\n`ledger/` and `gone.rs`\n## Other\n`elsewhere.rs`\n";
         let found = messages(text, &[], |path| path == "crates/bates-core/src/ledger");
         assert_eq!(found, ["ARCHITECTURE.md:2: `crates/bates-core/src/gone.rs` does not exist"]);
+    }
+
+    #[test]
+    fn a_path_begins_with_a_crate_or_in_the_folder_of_the_path_before_it() {
+        let text =
+            "1. `bates-core/src/a.rs`, then `b.rs`\n2. `c.rs` of no crate, `bates-core/src/d/`, `e.rs`\n";
+        let found = messages(text, &["bates-core"], |path| path.ends_with("a.rs"));
+        let missing =
+            |line, path| format!("ARCHITECTURE.md:{line}: `crates/bates-core/src/{path}` does not exist");
+        assert_eq!(found[1..], [missing(1, "b.rs"), missing(2, "d"), missing(2, "d/e.rs")]);
     }
 
     #[test]
