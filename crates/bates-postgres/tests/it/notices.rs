@@ -173,7 +173,7 @@ async fn nodes_are_not_notified_of_documents_that_are_already_claimed() {
     let [first, second] = two_nodes(&server).await;
     let client = connect(&server.url()).await;
     let trigger = "CREATE FUNCTION claim() RETURNS trigger LANGUAGE plpgsql AS
-                       'BEGIN NEW.tries := 1; NEW.is_claimed := true; RETURN NEW; END';
+                       'BEGIN NEW.attempts := 1; NEW.is_claimed := true; RETURN NEW; END';
                    CREATE TRIGGER claimed BEFORE INSERT ON bates.document FOR EACH ROW EXECUTE FUNCTION claim()";
     client.batch_execute(trigger).await.unwrap();
     first.assign(document("a")).await.unwrap();
