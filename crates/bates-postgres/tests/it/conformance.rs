@@ -150,7 +150,7 @@ async fn refuses_audit_records(left: &PostgresStore) {
 /// A write about a pool would be lost, because the pool has moved with the store.
 async fn refuses_pool_writes(left: &PostgresStore) {
     let scope_id = |scope| bates_core::ScopeId {
-        series: "carried".parse().unwrap(),
+        series: "adopted".parse().unwrap(),
         scope: bates_core::ScopeKey::new([("scope", scope)], None).unwrap(),
     };
     let known = left.pool(scope_id("pooled")).await.unwrap();
