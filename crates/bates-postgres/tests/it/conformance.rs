@@ -165,5 +165,5 @@ async fn refuses_pool_writes(left: &PostgresStore) {
         assert!(refused.contains("was left for to"), "{refused}");
     }
     assert_eq!(left.pool(scope_id("pooled")).await, Ok(known));
-    assert_eq!(left.pools("carried".parse().unwrap(), None, 10).await.unwrap().len(), 2);
+    assert_eq!(left.pools("adopted".parse().unwrap(), None, 10).await.unwrap().len(), 2);
 }
