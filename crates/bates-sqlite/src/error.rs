@@ -85,26 +85,17 @@ impl Damage {
 }
 
 /// Why one write of a batch failed.
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum WriteError {
     /// The whole batch is rolled back.
-    Sqlite(rusqlite::Error),
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
     /// The store refuses this write only; the rest of the batch is committed.
-    Refused(StoreError),
+    #[error(transparent)]
+    Refused(#[from] StoreError),
 }
 
 pub(crate) type WriteResult<T> = Result<T, WriteError>;
-
-impl From<rusqlite::Error> for WriteError {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Sqlite(error)
-    }
-}
-
-impl From<StoreError> for WriteError {
-    fn from(error: StoreError) -> Self {
-        Self::Refused(error)
-    }
-}
 
 /// A full disk may get room again. After any other failed write, the content of the disk is unknown.
 pub(crate) fn write_error(error: &rusqlite::Error) -> StoreError {

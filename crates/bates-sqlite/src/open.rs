@@ -38,12 +38,11 @@ pub(crate) struct Opened {
 
 pub(crate) fn open(path: &Path, mode: OpenMode, mark: Option<&MoveMark>) -> Result<Opened, OpenError> {
     let folder = Folder::open(path, mode)?;
-    let read = read_state(&folder)?;
-    let options = Options { mode, mark };
+    let state_file = read_state(&folder)?;
     let Database { state, mut connection, has_log } = if folder.has_database() {
-        open_database(&folder, read, options)?
+        open_database(&folder, state_file, mode, mark)?
     } else {
-        create_database(&folder, &read, options)?
+        create_database(&folder, &state_file, mode, mark)?
     };
     let is_new = schema::create(&mut connection, mark)?;
     let clock = SteadyClock::new();
@@ -93,12 +92,6 @@ impl SqliteStore {
     }
 }
 
-#[derive(Clone, Copy)]
-struct Options<'m> {
-    mode: OpenMode,
-    mark: Option<&'m MoveMark>,
-}
-
 struct Database {
     state: StateFile,
     connection: Connection,
@@ -113,18 +106,19 @@ fn read_state(folder: &Folder) -> Result<StateFileRead, OpenError> {
 
 fn create_database(
     folder: &Folder,
-    read: &StateFileRead,
-    options: Options<'_>,
+    state_file: &StateFileRead,
+    mode: OpenMode,
+    mark: Option<&MoveMark>,
 ) -> Result<Database, OpenError> {
-    let phase = match read {
+    let phase = match state_file {
         StateFileRead::Missing => Phase::New,
         StateFileRead::Unreadable => Phase::Stopped,
         StateFileRead::Readable(state) => state.content().phase,
     };
     let may_create = match phase {
         Phase::New => true,
-        Phase::Arriving => options.mark.is_some(),
-        _ => options.mode == OpenMode::New,
+        Phase::Arriving => mark.is_some(),
+        _ => mode == OpenMode::New,
     };
     if !may_create {
         return Err(match phase {
@@ -133,28 +127,33 @@ fn create_database(
         });
     }
     // If a move is killed here, the folder does not become a new store.
-    let phase = if options.mark.is_some() { Phase::Arriving } else { Phase::New };
+    let phase = if mark.is_some() { Phase::Arriving } else { Phase::New };
     let state = create_state(folder, Content { phase, commits: 0 })?;
     Ok(Database { state, connection: connect(folder)?, has_log: false })
 }
 
-fn open_database(folder: &Folder, read: StateFileRead, options: Options<'_>) -> Result<Database, OpenError> {
+fn open_database(
+    folder: &Folder,
+    state_file: StateFileRead,
+    mode: OpenMode,
+    mark: Option<&MoveMark>,
+) -> Result<Database, OpenError> {
     let has_log_file = folder.log().exists();
     // Invariant: a missing log is noticed before SQLite opens the database, which creates an empty one.
-    let read = match damage_of_files(&read, has_log_file) {
-        Some(damage) => StateFileRead::Readable(refuse_or_stop(folder, &read, damage, options.mode)?),
-        None => read,
+    let state_file = match damage_of_files(&state_file, has_log_file) {
+        Some(damage) => StateFileRead::Readable(refuse_or_stop(folder, &state_file, damage, mode)?),
+        None => state_file,
     };
     let has_log = log::secure(folder)?;
-    let Some((connection, damage)) =
-        connect_and_check(folder, &read).map_err(|error| explain_corruption(folder, &read, error))?
+    let Some((connection, damage)) = connect_and_check(folder, &state_file)
+        .map_err(|error| explain_corruption(folder, &state_file, error))?
     else {
-        return create_database(folder, &read, options);
+        return create_database(folder, &state_file, mode, mark);
     };
-    let state = match (damage, read) {
+    let state = match (damage, state_file) {
         (None, StateFileRead::Readable(state)) => state,
-        (damage, read) => {
-            refuse_or_stop(folder, &read, damage.unwrap_or(Damage::StateMissing), options.mode)?
+        (damage, state_file) => {
+            refuse_or_stop(folder, &state_file, damage.unwrap_or(Damage::StateMissing), mode)?
         }
     };
     if state.is_stopped() {
@@ -163,8 +162,8 @@ fn open_database(folder: &Folder, read: StateFileRead, options: Options<'_>) -> 
     Ok(Database { state, connection, has_log })
 }
 
-fn damage_of_files(read: &StateFileRead, has_log_file: bool) -> Option<Damage> {
-    let phase = match read {
+fn damage_of_files(state_file: &StateFileRead, has_log_file: bool) -> Option<Damage> {
+    let phase = match state_file {
         StateFileRead::Unreadable => return Some(Damage::StateUnreadable),
         StateFileRead::Missing => return None,
         StateFileRead::Readable(state) => state.content().phase,
@@ -180,13 +179,13 @@ fn damage_of_files(read: &StateFileRead, has_log_file: bool) -> Option<Damage> {
 /// Opens the database and looks for damage. Returns `None` if the database has no schema.
 fn connect_and_check(
     folder: &Folder,
-    read: &StateFileRead,
+    state_file: &StateFileRead,
 ) -> Result<Option<(Connection, Option<Damage>)>, OpenError> {
     let connection = connect(folder)?;
     if schema::is_missing(&connection)? {
         return Ok(None);
     }
-    let damage = match read {
+    let damage = match state_file {
         StateFileRead::Readable(state) => damage_of_database(state.content(), &connection)?,
         StateFileRead::Missing | StateFileRead::Unreadable => Some(Damage::StateMissing),
     };
@@ -194,8 +193,8 @@ fn connect_and_check(
 }
 
 /// A corrupt database whose state file says `Checkpoint` lacks its log.
-fn explain_corruption(folder: &Folder, read: &StateFileRead, error: OpenError) -> OpenError {
-    match (read, &error) {
+fn explain_corruption(folder: &Folder, state_file: &StateFileRead, error: OpenError) -> OpenError {
+    match (state_file, &error) {
         (StateFileRead::Readable(state), OpenError::Sqlite(corrupt))
             if state.content().phase == Phase::Checkpoint
                 && corrupt.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) =>
@@ -220,14 +219,14 @@ fn damage_of_database(state: Content, connection: &Connection) -> rusqlite::Resu
 
 fn refuse_or_stop(
     folder: &Folder,
-    read: &StateFileRead,
+    state_file: &StateFileRead,
     damage: Damage,
     mode: OpenMode,
 ) -> Result<StateFile, OpenError> {
     if mode != OpenMode::Stopped || damage == Damage::Mixed {
         return Err(OpenError::Damaged { path: folder.path().to_owned(), damage });
     }
-    let commits = if let StateFileRead::Readable(state) = read { state.content().commits } else { 0 };
+    let commits = if let StateFileRead::Readable(state) = state_file { state.content().commits } else { 0 };
     create_state(folder, Content { phase: Phase::Stopped, commits })
 }
 
