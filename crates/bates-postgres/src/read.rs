@@ -1,12 +1,12 @@
-//! What is read, without a transaction of its own: each is one statement and sees one moment.
+//! Reads of one statement, which sees one snapshot and needs no transaction.
 
 use bates_core::{
     Cursor, Definition, Position, PositionRange, Promise, RangeSet, ScopeId, ScopeKey, SeriesName,
 };
 use tokio_postgres::{Error, Row};
 
-use crate::batch::sql::{integer, position, range, whole};
-use crate::outbox::bounded;
+use crate::batch::sql::{get_position, get_u64, range, to_i64};
+use crate::outbox::to_limit;
 use crate::session::Session;
 
 pub(crate) async fn cursor(session: &Session, scope_id: &ScopeId) -> Result<Option<Cursor>, Error> {
@@ -24,12 +24,12 @@ pub(crate) async fn scopes(
     let sql = "SELECT next, version, scope FROM bates.cursor
                WHERE series = $1 AND ($2 OR scope > $3) ORDER BY scope LIMIT $4";
     let (is_first, after) = (after.is_none(), after.map_or("", ScopeKey::as_str));
-    let rows = session.query(sql, &[&series.as_str(), &is_first, &after, &bounded(limit)]).await?;
+    let rows = session.query(sql, &[&series.as_str(), &is_first, &after, &to_limit(limit)]).await?;
     Ok(rows.iter().map(|row| (ScopeKey::from_store(row.get(2)), read_cursor(row))).collect())
 }
 
 fn read_cursor(row: &Row) -> Cursor {
-    Cursor { next: whole(row, 0), version: whole(row, 1) }
+    Cursor { next: get_u64(row, 0), version: get_u64(row, 1) }
 }
 
 pub(crate) async fn adopted(
@@ -41,15 +41,15 @@ pub(crate) async fn adopted(
     let sql = "SELECT position FROM bates.adopted WHERE series = $1 AND scope = $2 AND position >= $3
                ORDER BY position LIMIT $4";
     let (series, scope) = (scope_id.series.as_str(), scope_id.scope.as_str());
-    let rows = session.query(sql, &[&series, &scope, &integer(from), &bounded(limit)]).await?;
-    Ok(rows.iter().map(|row| position(row, 0)).collect())
+    let rows = session.query(sql, &[&series, &scope, &to_i64(from), &to_limit(limit)]).await?;
+    Ok(rows.iter().map(|row| get_position(row, 0)).collect())
 }
 
 pub(crate) async fn descriptions(session: &Session) -> Result<Vec<(SeriesName, Box<str>)>, Error> {
     let sql = "SELECT name, description FROM bates.series WHERE description IS NOT NULL ORDER BY name";
     let rows = session.query(sql, &[]).await?;
     let read = |row: &Row| {
-        let name = row.get::<_, &str>(0).parse().expect("only names were written");
+        let name = row.get::<_, &str>(0).parse().expect("Bates writes only valid series names");
         (name, row.get::<_, &str>(1).into())
     };
     Ok(rows.iter().map(read).collect())
@@ -76,7 +76,7 @@ pub(crate) async fn pinned(
             template: text(1),
             parameters: text(2),
             shuffled: row.get(3),
-            start: whole(row, 0),
+            start: get_u64(row, 0),
             reset: text(4),
             time_zone: text(5),
             construction: u16::try_from(row.get::<_, i32>(6)).unwrap_or(u16::MAX),
