@@ -129,10 +129,7 @@ impl GapStore for PostgresStore {
         let after_first = after.as_ref().map(|(_, first)| to_i64(*first));
         let parameters: [&dyn Parameter; 6] =
             [&series, &scope, &after_series, &after_scope, &after_first, &to_limit(limit)];
-        self.with_session(|session| async move {
-            Ok(session.query(sql, &parameters).await?.iter().filter_map(gap).collect())
-        })
-        .await
+        Ok(self.query(sql, &parameters).await?.iter().filter_map(gap).collect())
     }
 }
 

@@ -43,14 +43,11 @@ impl PoolStore for PostgresStore {
         after: Option<ScopeKey>,
         limit: usize,
     ) -> StoreResult<Vec<(ScopeKey, Pool)>> {
-        let sql = &format!("{SELECT} AND ($2 OR scope > $3) ORDER BY scope LIMIT $4");
+        let sql = format!("{SELECT} AND ($2 OR scope > $3) ORDER BY scope LIMIT $4");
         let (series, is_first) = (series.as_str(), after.is_none());
         let after = after.as_ref().map_or("", ScopeKey::as_str);
-        self.with_session(|session| async move {
-            let rows = session.query(sql, &[&series, &is_first, &after, &to_limit(limit)]).await?;
-            Ok(rows.iter().map(|row| (ScopeKey::from_store(row.get(3)), read(row))).collect())
-        })
-        .await
+        let rows = self.query(&sql, &[&series, &is_first, &after, &to_limit(limit)]).await?;
+        Ok(rows.iter().map(|row| (ScopeKey::from_store(row.get(3)), read(row))).collect())
     }
 
     /// An attempt that was committed but not answered is repeated and finds the epoch ended. It then returns `None`, as if

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use bates_core::ledger::{Outcome, Request};
 use bates_core::{
     Cursor, CursorStore, Definition, DescriptionChange, GapReason, Grant, GrantError, GrantRequest, Holder,
-    MissingRange, NodeStore, PinOutcome, Position, PositionRange, Promise, PromiseChange, Recall,
+    MissingRange, NodeStore, PinOutcome, Position, PositionRange, Promise, PromiseChange, RangeSet, Recall,
     ReleaseOutcome, ReleaseRequest, ScopeId, ScopeKey, SeriesName, SeriesStore, StoreError, StoreResult,
 };
+use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::audit::Recorder;
@@ -15,6 +16,8 @@ use crate::batch::{Shared, sql};
 use crate::error::Failure;
 use crate::node::{self, Process};
 use crate::notice::Notices;
+use crate::outbox::to_limit;
+use crate::parameter::Parameter;
 use crate::recall::{self, Recalls};
 use crate::session::{Session, with_session};
 use crate::{cluster, holding, lineage, read, write};
@@ -51,6 +54,11 @@ impl PostgresStore {
     async fn operate(&self, scope_id: ScopeId, request: Request) -> StoreResult<Outcome> {
         let (scope_id, request) = (&scope_id, &request);
         self.with_session(|session| async move { write::operate(&session, scope_id, request).await }).await
+    }
+
+    /// Runs one statement that only reads.
+    pub(crate) async fn query(&self, sql: &str, parameters: &[&dyn Parameter]) -> StoreResult<Vec<Row>> {
+        self.with_session(|session| async move { Ok(session.query(sql, parameters).await?) }).await
     }
 
     /// See [`with_session`].
@@ -91,7 +99,12 @@ impl SeriesStore for PostgresStore {
     }
 
     async fn descriptions(&self) -> StoreResult<Vec<(SeriesName, Box<str>)>> {
-        self.with_session(|session| async move { Ok(read::descriptions(&session).await?) }).await
+        let sql = "SELECT name, description FROM bates.series WHERE description IS NOT NULL ORDER BY name";
+        let read = |row: &Row| {
+            let name = row.get::<_, &str>(0).parse().expect("Bates writes only valid series names");
+            (name, row.get::<_, &str>(1).into())
+        };
+        Ok(self.query(sql, &[]).await?.iter().map(read).collect())
     }
 
     async fn change_promise(
@@ -108,7 +121,10 @@ impl SeriesStore for PostgresStore {
     }
 
     async fn promises(&self) -> StoreResult<Vec<(SeriesName, Promise)>> {
-        self.with_session(|session| async move { Ok(read::promises(&session).await?) }).await
+        let sql = "SELECT name, promise FROM bates.series WHERE promise IS NOT NULL";
+        let read =
+            |row: &Row| Some((row.get::<_, &str>(0).parse().ok()?, row.get::<_, &str>(1).parse().ok()?));
+        Ok(self.query(sql, &[]).await?.iter().filter_map(read).collect())
     }
 
     async fn check_revision(&self) -> StoreResult<u64> {
@@ -142,8 +158,9 @@ impl CursorStore for PostgresStore {
     }
 
     async fn cursor(&self, scope_id: ScopeId) -> StoreResult<Option<Cursor>> {
-        let scope_id = &scope_id;
-        self.with_session(|session| async move { Ok(read::cursor(&session, scope_id).await?) }).await
+        let sql = "SELECT next, version FROM bates.cursor WHERE series = $1 AND scope = $2";
+        let rows = self.query(sql, &[&scope_id.series.as_str(), &scope_id.scope.as_str()]).await?;
+        Ok(rows.first().map(read_cursor))
     }
 
     async fn scopes(
@@ -152,14 +169,17 @@ impl CursorStore for PostgresStore {
         after: Option<ScopeKey>,
         limit: usize,
     ) -> StoreResult<Vec<(ScopeKey, Cursor)>> {
-        let (series, after) = (&series, after.as_ref());
-        self.with_session(|session| async move { Ok(read::scopes(&session, series, after, limit).await?) })
-            .await
+        let sql = "SELECT next, version, scope FROM bates.cursor
+                   WHERE series = $1 AND ($2 OR scope > $3) ORDER BY scope LIMIT $4";
+        let (is_first, after) = (after.is_none(), after.as_ref().map_or("", ScopeKey::as_str));
+        let rows = self.query(sql, &[&series.as_str(), &is_first, &after, &to_limit(limit)]).await?;
+        Ok(rows.iter().map(|row| (ScopeKey::from_store(row.get(2)), read_cursor(row))).collect())
     }
 
     async fn issued_ranges(&self, scope_id: ScopeId) -> StoreResult<Vec<PositionRange>> {
-        let scope_id = &scope_id;
-        self.with_session(|session| async move { Ok(read::ledger(&session, scope_id).await?) }).await
+        let sql = "SELECT first, last FROM bates.ledger WHERE series = $1 AND scope = $2";
+        let rows = self.query(sql, &[&scope_id.series.as_str(), &scope_id.scope.as_str()]).await?;
+        Ok(RangeSet::of(rows.iter().filter_map(|row| sql::range(row, 0))).iter().collect())
     }
 
     async fn burn(&self, burned: Vec<(ScopeId, PositionRange)>) -> StoreResult<()> {
@@ -194,6 +214,10 @@ impl CursorStore for PostgresStore {
         self.with_session(|session| async move { Ok(read::adopted(&session, scope_id, from, limit).await?) })
             .await
     }
+}
+
+fn read_cursor(row: &Row) -> Cursor {
+    Cursor { next: sql::get_u64(row, 0), version: sql::get_u64(row, 1) }
 }
 
 impl NodeStore for PostgresStore {

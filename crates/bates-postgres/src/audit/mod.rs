@@ -71,11 +71,8 @@ impl AuditStore for PostgresStore {
         let parameters: [&dyn Parameter; 9] =
             [&series, &scope, &position, &caller, &since, &until, &after_at, &after_id, &limit];
         let unreadable = || StoreError::Unavailable("a record of the audit cannot be read".into());
-        let read = |row: &Row| Ok(record(row).ok_or_else(unreadable)?);
-        self.with_session(|session| async move {
-            session.query(RECORDS, &parameters).await?.iter().map(read).collect()
-        })
-        .await
+        let rows = self.query(RECORDS, &parameters).await?;
+        rows.iter().map(|row| record(row).ok_or_else(unreadable)).collect()
     }
 
     /// A retry after a lost answer does not count the records that the first attempt removed.

@@ -25,7 +25,7 @@ fn promise(row: &Row, column: usize) -> Option<Promise> {
     row.get::<_, Option<&str>>(column)?.parse().ok()
 }
 
-/// Locks the series by name against other nodes that create scopes in them.
+/// Locks the series in the order of their names, against other nodes that create scopes in them.
 pub(crate) async fn lock_series(
     session: &Session,
     names: &[&str],
@@ -148,19 +148,17 @@ pub(crate) async fn write_ranges(
 /// Deletes the held ranges of a node in these scopes that begin below a position.
 pub(crate) async fn delete_held_below(
     session: &Session,
-    released_to: &[(&ScopeId, u64)],
+    released: &[(&ScopeId, u64)],
     node: Uuid,
 ) -> Result<(), Error> {
-    if released_to.is_empty() {
+    if released.is_empty() {
         return Ok(());
     }
-    let sql =
-        "DELETE FROM bates.held_range AS held USING UNNEST($1, $2, $4) AS r (series, scope, released_to)
-               WHERE held.series = r.series AND held.scope = r.scope AND held.node = $3
-               AND held.first < r.released_to";
-    let (series, scopes) = columns(released_to.iter().map(|(scope_id, _)| *scope_id));
-    let ends = column(released_to, |(_, to)| to_i64(*to));
-    session.query(sql, &[&series, &scopes, &node, &ends]).await.map(drop)
+    let sql = "DELETE FROM bates.held_range AS held USING UNNEST($1, $2, $4) AS r (series, scope, upper)
+               WHERE held.series = r.series AND held.scope = r.scope AND held.node = $3 AND held.first < r.upper";
+    let (series, scopes) = columns(released.iter().map(|(scope_id, _)| *scope_id));
+    let upper = column(released, |(_, to)| to_i64(*to));
+    session.query(sql, &[&series, &scopes, &node, &upper]).await.map(drop)
 }
 
 /// Deletes the held and pooled ranges of a batch that no caller got.
@@ -206,7 +204,7 @@ pub(crate) async fn shorten_held(
 
 pub(crate) struct Holders {
     pub(crate) at: usize,
-    /// Whether this node has held ranges of which it has issued positions.
+    /// Whether this node has rows for held positions that it has already issued.
     pub(crate) is_spent: bool,
     pub(crate) elsewhere: bool,
 }

@@ -1,4 +1,4 @@
-//! Reads documents: one, a page, or their count. Each read is one statement and sees one snapshot.
+//! Reads documents: one, or a page of them. Each read is one statement and sees one snapshot.
 
 use bates_core::{Document, DocumentFilter, DocumentState, ScopeId, ScopeKey, SeriesName};
 use jiff::Timestamp;
@@ -6,7 +6,7 @@ use tokio_postgres::{Error, Row};
 use uuid::Uuid;
 
 use super::to_limit;
-use crate::batch::sql::{get_position, get_u64};
+use crate::batch::sql::get_position;
 use crate::parameter::Parameter;
 use crate::session::Session;
 
@@ -84,19 +84,11 @@ pub(crate) fn read(row: &Row) -> Document {
     }
 }
 
-pub(super) async fn count(session: &Session) -> Result<Vec<(SeriesName, DocumentState, u64)>, Error> {
-    let sql = "SELECT series, state, count(*) FROM bates.document GROUP BY series, state";
-    let rows = session.query(sql, &[]).await?;
-    let mut counts: Vec<_> = rows.iter().map(|row| (name(row, 0), state(row, 1), get_u64(row, 2))).collect();
-    counts.sort();
-    Ok(counts)
-}
-
-fn name(row: &Row, column: usize) -> SeriesName {
+pub(super) fn name(row: &Row, column: usize) -> SeriesName {
     row.get::<_, &str>(column).parse().expect("Bates writes only valid series names")
 }
 
-fn state(row: &Row, column: usize) -> DocumentState {
+pub(super) fn state(row: &Row, column: usize) -> DocumentState {
     DocumentState::from_name(row.get(column)).expect("Bates writes only known states")
 }
 
