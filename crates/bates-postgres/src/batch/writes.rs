@@ -17,8 +17,8 @@ use crate::error::{Failure, OpenError, describe};
 use crate::lineage::Entry;
 use crate::session::Session;
 
-pub(super) const CURSOR_MOVED_BACK: &str = "a cursor is below positions that were already granted: it was moved \
-    back by hand, or a part of the database was restored. Nothing is issued, because numbers would repeat. Raise the \
+pub(super) const CURSOR_MOVED_BACK: &str = "a cursor is below positions that were already granted: an operator \
+    moved it back, or a part of the database was restored. Nothing is issued, because numbers would repeat. Raise the \
     cursors above all issued numbers with `bates floor`, then run `bates floor --accept-timeline`";
 
 #[derive(Default)]
