@@ -1,4 +1,4 @@
-//! Leases of clients in the shared store. Must never move a cursor, and may write what it wrote before.
+//! Client leases in the shared store. Must never move a cursor. Writing the same lease twice is safe.
 
 use bates_core::{
     ClientLease, ClientLeaseFilter, LeaseEnd, LeaseStore, MissingRange, PositionRange, ScopeId, ScopeKey,
@@ -10,37 +10,37 @@ use uuid::Uuid;
 
 use crate::PostgresStore;
 use crate::batch::sql;
-use crate::error::Failed;
+use crate::error::Failure;
 use crate::moving::check_not_left;
-use crate::outbox::bounded;
+use crate::outbox::to_limit;
 use crate::parameter::Parameter;
 use crate::session::Session;
 
 impl LeaseStore for PostgresStore {
-    /// Sent together: one round trip, and one to commit.
+    /// All statements are sent together: one round trip, and one to commit.
     async fn put_client_lease(&self, lease: ClientLease, used: Vec<Uuid>) -> StoreResult<()> {
         let (lease, used) = (&lease, &used);
-        self.done(|session| async move {
-            let (began, ended, put, is_here) = tokio::join!(biased;
+        self.with_session(|session| async move {
+            let (began, ended, put, not_left) = tokio::join!(biased;
                 session.begin(), end_used(&session, &lease.scope_id, used), put(&session, lease), check_not_left(&session));
             began?;
             ended?;
             put?;
-            is_here?;
+            not_left?;
             session.commit().await
         })
         .await
     }
 
-    /// A try that was committed but not answered is made again, and finds no lease.
+    /// An attempt that was committed but not answered is repeated, and then finds no lease.
     async fn end_client_lease(&self, id: Uuid, unused: Vec<PositionRange>) -> StoreResult<LeaseEnd> {
         let unused = &unused;
-        self.done(|session| async move { session.transact(end(&session, id, unused)).await }).await
+        self.with_session(|session| async move { session.transact(end(&session, id, unused)).await }).await
     }
 
     async fn client_leases(
         &self,
-        of: ClientLeaseFilter,
+        filter: ClientLeaseFilter,
         after: Option<Uuid>,
         limit: usize,
     ) -> StoreResult<Vec<ClientLease>> {
@@ -48,15 +48,15 @@ impl LeaseStore for PostgresStore {
             SELECT DISTINCT id FROM bates.client_lease
             WHERE ($1::text IS NULL OR series = $1) AND ($2::uuid IS NULL OR id > $2)
             ORDER BY id LIMIT $3) ORDER BY id, first";
-        let series = of.series.as_ref().map(SeriesName::as_str);
-        self.done(
-            |session| async move { leases(&session, condition, &[&series, &after, &bounded(limit)]).await },
-        )
+        let series = filter.series.as_ref().map(SeriesName::as_str);
+        self.with_session(|session| async move {
+            leases(&session, condition, &[&series, &after, &to_limit(limit)]).await
+        })
         .await
     }
 }
 
-async fn end_used(session: &Session, scope_id: &ScopeId, used: &[Uuid]) -> Result<(), Failed> {
+async fn end_used(session: &Session, scope_id: &ScopeId, used: &[Uuid]) -> Result<(), Failure> {
     let sql = "DELETE FROM bates.client_lease WHERE id = ANY ($1) AND series = $2 AND scope = $3";
     if !used.is_empty() {
         session.query(sql, &[&used, &scope_id.series.as_str(), &scope_id.scope.as_str()]).await?;
@@ -64,7 +64,7 @@ async fn end_used(session: &Session, scope_id: &ScopeId, used: &[Uuid]) -> Resul
     Ok(())
 }
 
-pub(crate) async fn put(session: &Session, lease: &ClientLease) -> Result<(), Failed> {
+pub(crate) async fn put(session: &Session, lease: &ClientLease) -> Result<(), Failure> {
     let sql = "INSERT INTO bates.client_lease (id, series, scope, first, last, caller, leased_at)
                SELECT $1, $2, $3, range.first, range.last, $6, to_timestamp($7::bigint / 1000.0)
                FROM UNNEST($4, $5) AS range (first, last) ON CONFLICT DO NOTHING";
@@ -75,8 +75,8 @@ pub(crate) async fn put(session: &Session, lease: &ClientLease) -> Result<(), Fa
     Ok(())
 }
 
-/// Invariant: a position leaves the table in the transaction that writes down that it is lost, if it is.
-async fn end(session: &Session, id: Uuid, unused: &[PositionRange]) -> Result<LeaseEnd, Failed> {
+/// Invariant: positions leave the table in the transaction that records the lost ones among them.
+async fn end(session: &Session, id: Uuid, unused: &[PositionRange]) -> Result<LeaseEnd, Failure> {
     let lease = leases(session, "id = $1 ORDER BY first FOR UPDATE", &[&id]).await?.pop();
     let ended = LeaseEnd::decide(lease, unused);
     if let Some((scope_id, missing)) = ended.missing() {
@@ -93,14 +93,14 @@ async fn end(session: &Session, id: Uuid, unused: &[PositionRange]) -> Result<Le
 async fn leases(
     session: &Session,
     condition: &str,
-    of: &[&dyn Parameter],
-) -> Result<Vec<ClientLease>, Failed> {
+    parameters: &[&dyn Parameter],
+) -> Result<Vec<ClientLease>, Failure> {
     let sql = format!(
         "SELECT id, series, scope, first, last, caller, (extract(epoch FROM leased_at) * 1000)::bigint
          FROM bates.client_lease WHERE {condition}"
     );
     let mut leases: Vec<ClientLease> = Vec::new();
-    for row in session.query(&sql, of).await? {
+    for row in session.query(&sql, parameters).await? {
         let Some(range) = sql::range(&row, 3) else { continue };
         match leases.last_mut() {
             Some(last) if last.id == row.get::<_, Uuid>(0) => last.ranges.push(range),
@@ -110,7 +110,7 @@ async fn leases(
     Ok(leases)
 }
 
-fn read(row: &Row, range: PositionRange) -> Result<ClientLease, Failed> {
+fn read(row: &Row, range: PositionRange) -> Result<ClientLease, Failure> {
     let series: &str = row.get(1);
     let unknown = |_| StoreError::UnknownSeries(series.into());
     Ok(ClientLease {

@@ -1,4 +1,4 @@
-//! The pool of connections, and the settings that a server must have before a number depends on it.
+//! The pool of connections, and the settings that a server needs before Bates trusts its commits.
 
 use std::time::Duration;
 
@@ -6,15 +6,15 @@ use bates_connect::{Address, client_config, root_certificates};
 use deadpool_postgres::Pool;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::error::{Failed, OpenError};
+use crate::error::{Failure, OpenError};
 use crate::session::Session;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Connections at the most, and so batches under way. A few are enough: calls that wait share a commit.
+    /// Max connections, and so max batches under way. A few are enough: waiting calls share a commit.
     pub connections: usize,
-    /// How long a call is tried again while the database is away; then it fails. Also how long a lock is waited
-    /// for; a node that sleeps in a transaction holds others up for half as long.
+    /// How long a call is retried while the database is away, and how long a statement waits for a lock. A node that sleeps
+    /// in a transaction blocks others for half of it.
     pub patience: Duration,
 }
 
@@ -24,10 +24,10 @@ impl Default for Settings {
     }
 }
 
-/// A connection that does not answer is replaced: the first statement is sent before anything is committed.
+/// A connection that does not answer can be replaced: nothing is committed before the first statement is answered.
 pub(crate) fn pool(address: &Address, settings: Settings) -> Result<Pool, OpenError> {
     let pool = address.pool(connector(address)?, settings.connections.max(1));
-    pool.map_err(|error| Failed::Passing(error.to_string().into()).into_open_error(address))
+    pool.map_err(|error| Failure::Transient(error.to_string().into()).into_open_error(address))
 }
 
 pub(crate) fn connector(address: &Address) -> Result<MakeRustlsConnect, OpenError> {
@@ -35,42 +35,40 @@ pub(crate) fn connector(address: &Address) -> Result<MakeRustlsConnect, OpenErro
     if let Some(roots) = &roots
         && roots.is_empty()
     {
-        return Err(OpenError::Tls("the system has no root certificates; name a file in sslrootcert".into()));
+        return Err(OpenError::Tls("the system has no root certificates: name a file in sslrootcert".into()));
     }
     Ok(MakeRustlsConnect::new(client_config(roots).map_err(OpenError::Tls)?))
 }
 
-/// Refuses a server that could take back what it said was committed.
-pub(crate) async fn check_server(session: &Session) -> Result<(), Failed> {
-    let asked = "SELECT pg_is_in_recovery(), current_setting('synchronous_commit'), current_setting('fsync'), \
+/// Refuses a server that could lose a commit after it answered.
+pub(crate) async fn check_server(session: &Session) -> Result<(), Failure> {
+    let sql = "SELECT pg_is_in_recovery(), current_setting('synchronous_commit'), current_setting('fsync'), \
                  current_setting('full_page_writes')";
-    let rows = session.query(asked, &[]).await?;
+    let rows = session.query(sql, &[]).await?;
     let Some(row) = rows.first() else { return Ok(()) };
     if row.get(0) {
-        return Err(Failed::Refused(OpenError::Standby));
+        return Err(Failure::Refused(OpenError::Standby));
     }
     let [synchronous_commit, fsync, full_page_writes]: [&str; 3] = [row.get(1), row.get(2), row.get(3)];
     if synchronous_commit == "off" {
-        let danger = "a crash takes commits back, and their numbers would come again";
+        let danger = "a crash could lose commits, and their numbers would be issued again";
         let value = synchronous_commit.into();
-        return Err(Failed::Refused(OpenError::Unsafe { setting: "synchronous_commit", value, danger }));
+        return Err(Failure::Refused(OpenError::Unsafe { setting: "synchronous_commit", value, danger }));
     }
-    check_disk(fsync, full_page_writes).map_err(Failed::Refused)
+    check_disk(fsync, full_page_writes).map_err(Failure::Refused)
 }
 
-/// Refuses settings with which a power cut loses or mangles what is on disk. They belong to the server as a whole.
+/// Refuses settings with which a power cut loses or corrupts data. They apply to the whole server.
 pub(crate) fn check_disk(fsync: &str, full_page_writes: &str) -> Result<(), OpenError> {
     let refuse =
         |setting, value: &str, danger| Err(OpenError::Unsafe { setting, value: value.into(), danger });
     match (fsync, full_page_writes) {
         ("on", "on") => Ok(()),
-        ("on", value) => refuse(
-            "full_page_writes",
-            value,
-            "a power cut may leave half of an old page and half of a new one",
-        ),
+        ("on", value) => {
+            refuse("full_page_writes", value, "a power cut could mix an old and a new version of a page")
+        }
         (value, _) => {
-            refuse("fsync", value, "a power cut takes commits back, and their numbers would come again")
+            refuse("fsync", value, "a power cut could lose commits, and their numbers would be issued again")
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the shared store knows of positions, scope by scope, and the gaps that were found in it.
+//! What the shared store knows about the positions of each scope, and the gaps of the last reconciliation.
 
 use bates_core::{
     CLIENT_LEASE_TTL, Cursor, Gap, GapFilter, GapReason, GapStore, MissingRange, RangeKind, RangeRecord,
@@ -8,15 +8,15 @@ use jiff::Timestamp;
 use tokio_postgres::Row;
 
 use crate::PostgresStore;
-use crate::batch::sql::{self, integer, whole};
-use crate::error::Failed;
-use crate::outbox::bounded;
+use crate::batch::sql::{self, get_u64, to_i64};
+use crate::error::Failure;
+use crate::outbox::to_limit;
 use crate::parameter::Parameter;
 use crate::session::Session;
 use crate::{holding, node};
 
-/// All ranges of scopes, each with its kind. Ranges of the ledger that touch are one, which keeps the answer small.
-/// A filler counts as crashed after its node was silent for `$4` seconds, a client after `$5` seconds.
+/// All ranges of scopes with their kinds. Adjacent ranges of the ledger are merged, which keeps the answer small.
+/// A filler counts as crashed after its node was silent for `$4` seconds; a client counts as silent after `$5` seconds.
 const RANGES: &str = "
     SELECT scope, min(first), max(last), 'issued' FROM (
         SELECT scope, first, last, sum(step) OVER (PARTITION BY scope ORDER BY first) AS run FROM (
@@ -49,7 +49,8 @@ const DOCUMENTS: &str = "
         FROM bates.document WHERE series = $1 AND scope BETWEEN $2 AND $3
         AND state IN ('dead', 'abandoned', 'voided', 'pending', 'reserved')";
 
-/// Joins ranges of the ledger that touch: it grows with the number of gaps, not of batches. Another node may do the same.
+/// Merges adjacent ranges of the ledger, so that it grows with the number of gaps, not of batches. Several nodes may do
+/// this at once.
 const COMPACT: &str = "
     WITH steps AS (
         SELECT scope, first, last,
@@ -59,24 +60,24 @@ const COMPACT: &str = "
         SELECT scope, first, last, sum(step) OVER (PARTITION BY scope ORDER BY first) AS run FROM steps
     ), merged AS (
         SELECT scope, min(first) AS first, max(last) AS last FROM runs GROUP BY scope, run HAVING count(*) > 1
-    ), gone AS (
+    ), deleted AS (
         DELETE FROM bates.ledger USING merged WHERE ledger.series = $1 AND ledger.scope = merged.scope
             AND ledger.first > merged.first AND ledger.last <= merged.last
     )
     UPDATE bates.ledger SET last = greatest(ledger.last, merged.last) FROM merged
         WHERE ledger.series = $1 AND ledger.scope = merged.scope AND ledger.first = merged.first";
 
-/// A gap that was there before keeps the time when it was seen.
+/// A gap that was known before keeps its `seen_at`.
 const PUT: &str = "
     INSERT INTO bates.gap AS gap (series, scope, first, last, reason)
-    SELECT $1, scope, first, last, reason FROM UNNEST($2, $3, $4, $5) AS found (scope, first, last, reason)
+    SELECT $1, scope, first, last, reason FROM UNNEST($2, $3, $4, $5) AS missing (scope, first, last, reason)
     ON CONFLICT (series, scope, first) DO UPDATE SET last = excluded.last, reason = excluded.reason,
         seen_at = CASE WHEN gap.reason = excluded.reason THEN gap.seen_at ELSE now() END";
 
 const CLOSE: &str = "
     DELETE FROM bates.gap WHERE series = $1 AND scope = ANY ($2) AND NOT EXISTS (
-        SELECT FROM UNNEST($3, $4) AS found (scope, first)
-        WHERE found.scope = gap.scope AND found.first = gap.first)";
+        SELECT FROM UNNEST($3, $4) AS missing (scope, first)
+        WHERE missing.scope = gap.scope AND missing.first = gap.first)";
 
 impl GapStore for PostgresStore {
     async fn scope_records(
@@ -87,11 +88,11 @@ impl GapStore for PostgresStore {
         purpose: ReadPurpose,
     ) -> StoreResult<Vec<ScopeRecord>> {
         let (series, after) = (&series, after.as_ref());
-        self.done(|session| async move {
+        self.with_session(|session| async move {
             if purpose == ReadPurpose::Reconcile {
                 Box::pin(holding::count_crashed(&session, series)).await?;
             }
-            // One snapshot: otherwise a document numbered meanwhile would look like a missing one.
+            // One snapshot: otherwise a document that is numbered meanwhile would look missing.
             session.begin_snapshot().await?;
             let mut scopes = scopes(&session, series, after, limit).await?;
             add_ranges(&session, series, &mut scopes, purpose).await?;
@@ -107,12 +108,12 @@ impl GapStore for PostgresStore {
         scopes: Vec<(ScopeKey, Vec<MissingRange>)>,
     ) -> StoreResult<()> {
         let (series, scopes) = (&series, &scopes);
-        self.done(|session| async move { put_gaps(&session, series, scopes).await }).await
+        self.with_session(|session| async move { put_gaps(&session, series, scopes).await }).await
     }
 
     async fn gaps(
         &self,
-        of: GapFilter,
+        filter: GapFilter,
         after: Option<(ScopeId, u64)>,
         limit: usize,
     ) -> StoreResult<Vec<Gap>> {
@@ -122,15 +123,13 @@ impl GapStore for PostgresStore {
                    AND ($3::text IS NULL OR (series, scope, first) > ($3, $4, $5))
                    ORDER BY series, scope, first LIMIT $6";
         let (series, scope) =
-            (of.series.as_ref().map(SeriesName::as_str), of.scope.as_ref().map(ScopeKey::as_str));
-        let behind = after.as_ref().map(|(scope_id, _)| scope_id.series.as_str());
-        let behind_scope = after.as_ref().map(|(scope_id, _)| scope_id.scope.as_str());
-        let behind_first = after.as_ref().map(|(_, first)| integer(*first));
-        let of = [&series as &dyn Parameter, &scope, &behind, &behind_scope, &behind_first, &bounded(limit)];
-        self.done(
-            |session| async move { Ok(session.query(sql, &of).await?.iter().filter_map(gap).collect()) },
-        )
-        .await
+            (filter.series.as_ref().map(SeriesName::as_str), filter.scope.as_ref().map(ScopeKey::as_str));
+        let after_series = after.as_ref().map(|(scope_id, _)| scope_id.series.as_str());
+        let after_scope = after.as_ref().map(|(scope_id, _)| scope_id.scope.as_str());
+        let after_first = after.as_ref().map(|(_, first)| to_i64(*first));
+        let parameters: [&dyn Parameter; 6] =
+            [&series, &scope, &after_series, &after_scope, &after_first, &to_limit(limit)];
+        Ok(self.query(sql, &parameters).await?.iter().filter_map(gap).collect())
     }
 }
 
@@ -139,16 +138,16 @@ async fn scopes(
     series: &SeriesName,
     after: Option<&ScopeKey>,
     limit: usize,
-) -> Result<Vec<ScopeRecord>, Failed> {
+) -> Result<Vec<ScopeRecord>, Failure> {
     let sql = "SELECT scope, next, version, adopted_to, gapless_from FROM bates.cursor
                WHERE series = $1 AND ($2 OR scope > $3) ORDER BY scope LIMIT $4";
     let (is_first, after) = (after.is_none(), after.map_or("", ScopeKey::as_str));
-    let rows = session.query(sql, &[&series.as_str(), &is_first, &after, &bounded(limit)]).await?;
+    let rows = session.query(sql, &[&series.as_str(), &is_first, &after, &to_limit(limit)]).await?;
     let read = |row: &Row| ScopeRecord {
         scope: ScopeKey::from_store(row.get(0)),
-        cursor: Cursor { next: whole(row, 1), version: whole(row, 2) },
-        adopted_to: whole(row, 3),
-        gapless_from: whole(row, 4),
+        cursor: Cursor { next: get_u64(row, 1), version: get_u64(row, 2) },
+        adopted_to: get_u64(row, 3),
+        gapless_from: get_u64(row, 4),
         ranges: Vec::new(),
     };
     Ok(rows.iter().map(read).collect())
@@ -159,34 +158,33 @@ async fn add_ranges(
     series: &SeriesName,
     scopes: &mut [ScopeRecord],
     purpose: ReadPurpose,
-) -> Result<(), Failed> {
+) -> Result<(), Failure> {
     let (Some(first), Some(last)) = (scopes.first(), scopes.last()) else { return Ok(()) };
     let sql =
         if purpose == ReadPurpose::Reconcile { [RANGES, DOCUMENTS].concat() } else { RANGES.to_owned() };
-    let (first, last, silent) = (first.scope.as_str(), last.scope.as_str(), CLIENT_LEASE_TTL.as_secs_f64());
-    let rows = session
-        .query(&sql, &[&series.as_str(), &first, &last, &node::CRASHED_AFTER_SECONDS, &silent])
-        .await?;
+    let (first, last, ttl) = (first.scope.as_str(), last.scope.as_str(), CLIENT_LEASE_TTL.as_secs_f64());
+    let rows =
+        session.query(&sql, &[&series.as_str(), &first, &last, &node::CRASHED_AFTER_SECONDS, &ttl]).await?;
     for row in rows {
         let range = sql::range(&row, 1);
-        let at = scopes.binary_search_by(|known| known.scope.as_str().cmp(row.get(0)));
+        let at = scopes.binary_search_by(|record| record.scope.as_str().cmp(row.get(0)));
         if let (Ok(at), Some(range)) = (at, range) {
-            let kind = RangeKind::from_name(row.get(3)).ok_or_else(|| strange(row.get(3)))?;
+            let kind = RangeKind::from_name(row.get(3)).ok_or_else(|| unknown_kind(row.get(3)))?;
             scopes[at].ranges.push(RangeRecord { range, kind });
         }
     }
     Ok(())
 }
 
-fn strange(kind: &str) -> Failed {
-    StoreError::Unavailable(format!("the store has positions of an unknown kind, {kind:?}").into()).into()
+fn unknown_kind(kind: &str) -> Failure {
+    StoreError::Unavailable(format!("unknown kind of positions in the store: {kind:?}").into()).into()
 }
 
 async fn put_gaps(
     session: &Session,
     series: &SeriesName,
     scopes: &[(ScopeKey, Vec<MissingRange>)],
-) -> Result<(), Failed> {
+) -> Result<(), Failure> {
     let keys: Vec<&str> = scopes.iter().map(|(scope, _)| scope.as_str()).collect();
     let each =
         || scopes.iter().flat_map(|(scope, missing)| missing.iter().map(move |each| (scope.as_str(), each)));
@@ -203,6 +201,6 @@ async fn put_gaps(
 
 fn gap(row: &Row) -> Option<Gap> {
     let missing = MissingRange { range: sql::range(row, 2)?, reason: GapReason::from_name(row.get(4))? };
-    let seen = Timestamp::from_millisecond(row.get(5)).unwrap_or(Timestamp::MAX);
-    Some(Gap { scope_id: sql::scope_id(row, 0)?, missing, first_seen: seen })
+    let first_seen = Timestamp::from_millisecond(row.get(5)).unwrap_or(Timestamp::MAX);
+    Some(Gap { scope_id: sql::scope_id(row, 0)?, missing, first_seen })
 }

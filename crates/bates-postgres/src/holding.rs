@@ -1,4 +1,4 @@
-//! Positions that nodes give up, or that are counted as lost: loaded by scope, decided by the ledger, and written.
+//! Positions that nodes give up or lose: loaded by scope, decided by the ledger, and written.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use tokio_postgres::{Error, Row};
 use uuid::Uuid;
 
 use crate::batch::sql;
-use crate::error::Failed;
+use crate::error::Failure;
 use crate::node;
 use crate::parameter::Parameter;
-use crate::recall::bounded;
+use crate::recall::to_column;
 use crate::session::Session;
 
 const SCOPES_MAX: usize = 1_000;
@@ -34,67 +34,66 @@ struct HeldRow {
 pub(crate) async fn write_off(
     session: &Session,
     condition: &str,
-    of: &[&dyn Parameter],
-) -> Result<(), Failed> {
-    let cursors = lock_cursors(session, condition, of).await?;
-    let take = format!(
-        "WITH gone AS (DELETE FROM bates.held_range AS held WHERE {condition} RETURNING series, scope, first, last)
-         SELECT series, scope, first, last, true FROM gone
+    parameters: &[&dyn Parameter],
+) -> Result<(), Failure> {
+    let cursors = lock_cursors(session, condition, parameters).await?;
+    let delete = format!(
+        "WITH deleted AS (DELETE FROM bates.held_range AS held WHERE {condition} RETURNING series, scope, first, last)
+         SELECT series, scope, first, last, true FROM deleted
          UNION ALL
          SELECT series, scope, first, last, false FROM bates.lost WHERE EXISTS (
-             SELECT FROM gone WHERE gone.series = lost.series AND gone.scope = lost.scope
-             AND lost.first <= gone.last AND lost.last >= gone.first)
+             SELECT FROM deleted WHERE deleted.series = lost.series AND deleted.scope = lost.scope
+             AND lost.first <= deleted.last AND lost.last >= deleted.first)
          UNION ALL
          SELECT series, scope, first, last, false FROM bates.client_lease WHERE EXISTS (
-             SELECT FROM gone WHERE gone.series = client_lease.series AND gone.scope = client_lease.scope
-             AND client_lease.first <= gone.last AND client_lease.last >= gone.first)"
+             SELECT FROM deleted WHERE deleted.series = client_lease.series AND deleted.scope = client_lease.scope
+             AND client_lease.first <= deleted.last AND client_lease.last >= deleted.first)"
     );
     let mut ranges: BTreeMap<ScopeId, [Vec<PositionRange>; 2]> = BTreeMap::new();
-    for row in session.query(&take, of).await? {
+    for row in session.query(&delete, parameters).await? {
         let Some(scope_id) = sql::scope_id(&row, 0) else { continue };
-        let [held, known] = ranges.entry(scope_id).or_default();
+        let [held, elsewhere] = ranges.entry(scope_id).or_default();
         let range = sql::range(&row, 2);
-        if row.get(4) { held.extend(range) } else { known.extend(range) }
+        if row.get(4) { held.extend(range) } else { elsewhere.extend(range) }
     }
     let mut cursors: BTreeMap<ScopeId, Cursor> = cursors.into_iter().collect();
-    let scopes = ranges.into_iter().map(|(scope_id, [held, known])| {
-        let held = RangeSet::of(held).difference(&RangeSet::of(known));
+    let scopes = ranges.into_iter().map(|(scope_id, [held, elsewhere])| {
+        let held = RangeSet::of(held).difference(&RangeSet::of(elsewhere));
         let before = ScopeBefore { cursor: cursors.remove(&scope_id), held, ..ScopeBefore::default() };
         HeldScope { scope_id, before, request: Request::WriteOff }
     });
-    change(session, &scopes.collect::<Vec<_>>()).await.map(drop)
+    decide_all(session, &scopes.collect::<Vec<_>>()).await.map(drop)
 }
 
-/// Marks ranges of nodes that are silent for too long as crashed: these nodes can no longer release them.
-pub(crate) async fn count_crashed(session: &Session, series: &SeriesName) -> Result<(), Failed> {
+/// Marks the ranges of nodes that were silent for too long as crashed: these nodes can no longer release them.
+pub(crate) async fn count_crashed(session: &Session, series: &SeriesName) -> Result<(), Failure> {
     const SILENT: &str = "held.series = $1 AND held.crashed_at IS NULL AND NOT EXISTS (
         SELECT FROM bates.nodes WHERE nodes.id = held.node AND nodes.seen_at > now() - $2 * interval '1 second')";
     let name = series.as_str();
-    let of: [&dyn Parameter; 2] = [&name, &node::CRASHED_AFTER_SECONDS];
+    let parameters: [&dyn Parameter; 2] = [&name, &node::CRASHED_AFTER_SECONDS];
     let any = format!("SELECT FROM bates.held_range AS held WHERE {SILENT} LIMIT 1");
-    if session.query(&any, &of).await?.is_empty() {
+    if session.query(&any, &parameters).await?.is_empty() {
         return Ok(());
     }
     session.begin().await?;
-    let scopes = lock_cursors(session, SILENT, &of).await?.into_iter().map(|(scope_id, cursor)| {
+    let scopes = lock_cursors(session, SILENT, &parameters).await?.into_iter().map(|(scope_id, cursor)| {
         let before = ScopeBefore { cursor: Some(cursor), ..ScopeBefore::default() };
         HeldScope { scope_id, before, request: Request::Fence }
     });
-    change(session, &scopes.collect::<Vec<_>>()).await?;
-    session
-        .query(&format!("UPDATE bates.held_range AS held SET crashed_at = now() WHERE {SILENT}"), &of)
-        .await?;
+    decide_all(session, &scopes.collect::<Vec<_>>()).await?;
+    let mark = format!("UPDATE bates.held_range AS held SET crashed_at = now() WHERE {SILENT}");
+    session.query(&mark, &parameters).await?;
     session.commit().await
 }
 
-/// Records the positions that a node gave up unused. With an epoch, the node has issued the rest of its earlier ranges.
+/// Records the positions that a node gave up unused. With an epoch, the node has issued the rest of its ranges before it.
 pub(crate) async fn give_up(
     session: &Session,
     node: Uuid,
     series: &SeriesName,
     epoch: Option<u64>,
     unused: &[(ScopeKey, PositionRange)],
-) -> Result<(), Failed> {
+) -> Result<(), Failure> {
     let mut scopes: BTreeMap<&ScopeKey, Vec<PositionRange>> = BTreeMap::new();
     for (scope, range) in unused {
         scopes.entry(scope).or_default().push(*range);
@@ -105,7 +104,7 @@ pub(crate) async fn give_up(
     }
     let Some(epoch) = epoch else { return Ok(()) };
     let sql = "DELETE FROM bates.held_range WHERE series = $1 AND node = $2 AND epoch < $3";
-    session.query_once(sql, &[&series.as_str(), &node, &bounded(epoch)]).await.map(drop)
+    session.query_once(sql, &[&series.as_str(), &node, &to_column(epoch)]).await.map(drop)
 }
 
 async fn give_up_page(
@@ -113,7 +112,7 @@ async fn give_up_page(
     node: Uuid,
     series: &SeriesName,
     page: &[(&ScopeKey, Vec<PositionRange>)],
-) -> Result<(), Failed> {
+) -> Result<(), Failure> {
     let sql = "DELETE FROM bates.held_range WHERE series = $1 AND node = $2 AND scope = ANY ($3)
                RETURNING scope, first, last, batch, epoch";
     let keys: Vec<&str> = page.iter().map(|(scope, _)| scope.as_str()).collect();
@@ -128,18 +127,18 @@ async fn give_up_page(
         }
     });
     let scopes: Vec<HeldScope> = scopes.collect();
-    let changes = change(session, &scopes).await?.into_iter().map(|change| change.given_up);
+    let changes = decide_all(session, &scopes).await?.into_iter().map(|change| change.given_up);
     let given_up: BTreeMap<&ScopeKey, RangeSet> =
         scopes.iter().map(|scope| &scope.scope_id.scope).zip(changes).collect();
     let kept = rows.iter().flat_map(|row| {
         let kept = RangeSet::of([row.range]).difference(&given_up[&row.scope]);
         kept.iter().map(|range| HeldRow { scope: row.scope.clone(), range, ..*row }).collect::<Vec<_>>()
     });
-    put_back(session, node, series, &kept.collect::<Vec<_>>()).await
+    insert_held(session, node, series, &kept.collect::<Vec<_>>()).await
 }
 
-/// Decides in each scope, and writes the cursors and the missing ranges.
-async fn change(session: &Session, scopes: &[HeldScope]) -> Result<Vec<ScopeChange>, Failed> {
+/// Decides for each scope, and writes the cursors and the missing ranges.
+async fn decide_all(session: &Session, scopes: &[HeldScope]) -> Result<Vec<ScopeChange>, Failure> {
     let mut changes = Vec::with_capacity(scopes.len());
     for HeldScope { scope_id, before, request } in scopes {
         let Decision { outcomes, change } =
@@ -158,16 +157,16 @@ async fn change(session: &Session, scopes: &[HeldScope]) -> Result<Vec<ScopeChan
     Ok(changes)
 }
 
-/// Locks the cursors of the scopes with such held ranges, in the order that every batch uses.
+/// Locks the cursors of the scopes with matching held ranges, in the order that every batch uses.
 async fn lock_cursors(
     session: &Session,
     condition: &str,
-    of: &[&dyn Parameter],
+    parameters: &[&dyn Parameter],
 ) -> Result<Vec<(ScopeId, Cursor)>, Error> {
     let sql = format!(
         "SELECT DISTINCT series, scope FROM bates.held_range AS held WHERE {condition} ORDER BY 1, 2"
     );
-    let rows = session.query(&sql, of).await?;
+    let rows = session.query(&sql, parameters).await?;
     let scope_ids: Vec<ScopeId> = rows.iter().filter_map(|row| sql::scope_id(row, 0)).collect();
     let locked = sql::lock_cursors(session, &scope_ids.iter().collect::<Vec<_>>()).await?;
     Ok(locked.into_iter().map(|locked| (scope_ids[locked.at].clone(), locked.cursor)).collect())
@@ -178,12 +177,12 @@ fn held_row(row: &Row) -> Option<HeldRow> {
     Some(HeldRow { scope: ScopeKey::from_store(row.get(0)), range, batch: row.get(3), epoch: row.get(4) })
 }
 
-async fn put_back(
+async fn insert_held(
     session: &Session,
     node: Uuid,
     series: &SeriesName,
     rows: &[HeldRow],
-) -> Result<(), Failed> {
+) -> Result<(), Failure> {
     if rows.is_empty() {
         return Ok(());
     }

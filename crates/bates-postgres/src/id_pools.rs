@@ -1,4 +1,4 @@
-//! What the OpenG2P id-generator keeps in PostgreSQL: a table `id_pool_…` for each ID type. Must never write there.
+//! The tables of the OpenG2P id-generator in PostgreSQL, `id_pool_…` for each ID type. Must never write there.
 
 use std::pin::pin;
 
@@ -8,7 +8,7 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error};
 
 use crate::connect;
-use crate::error::{Failed, OpenError};
+use crate::error::{Failure, OpenError};
 
 pub struct IdPools {
     client: Client,
@@ -18,26 +18,26 @@ pub struct IdPools {
 impl IdPools {
     pub async fn connect(address: &Address) -> Result<Self, OpenError> {
         let connected = address.config.connect(connect::connector(address)?).await;
-        let (client, connection) = connected.map_err(|error| told(address, error))?;
+        let (client, connection) = connected.map_err(|error| open_error(address, error))?;
         tokio::spawn(connection);
         Ok(Self { client, address: address.clone() })
     }
 
-    /// Whether an ID type has a table, and whether the table says that an identifier was given out.
+    /// Whether the table of an ID type has an identifier that was given out; `None` if the table does not exist.
     pub async fn has_taken(&self, id_type: &str) -> Result<Option<bool>, OpenError> {
         let table = table(id_type);
         let sql = "SELECT to_regclass($1) IS NOT NULL";
         let found = self.client.query_typed(sql, &[(&table, Type::TEXT)]).await;
-        let found = found.map_err(|error| self.told(error))?;
+        let found = found.map_err(|error| self.open_error(error))?;
         if !found.first().is_some_and(|row| row.get(0)) {
             return Ok(None);
         }
         let taken = format!("SELECT true FROM {table} WHERE status = 'TAKEN' LIMIT 1");
-        let rows = self.client.query_typed(&taken, &[]).await.map_err(|error| self.told(error))?;
+        let rows = self.client.query_typed(&taken, &[]).await.map_err(|error| self.open_error(error))?;
         Ok(Some(!rows.is_empty()))
     }
 
-    /// Hands over each identifier that was given out, in any order.
+    /// Calls `take` with each identifier that was given out, in any order.
     pub async fn taken(&self, id_type: &str, mut take: impl FnMut(&str)) -> Result<(), OpenError> {
         let read = async {
             let sql = format!("SELECT id_value FROM {} WHERE status = 'TAKEN'", table(id_type));
@@ -47,19 +47,19 @@ impl IdPools {
             }
             Ok(())
         };
-        read.await.map_err(|error| self.told(error))
+        read.await.map_err(|error| self.open_error(error))
     }
 
-    fn told(&self, error: Error) -> OpenError {
-        told(&self.address, error)
+    fn open_error(&self, error: Error) -> OpenError {
+        open_error(&self.address, error)
     }
 }
 
-fn told(address: &Address, error: Error) -> OpenError {
-    Failed::from(error).into_open_error(address)
+fn open_error(address: &Address, error: Error) -> OpenError {
+    Failure::from(error).into_open_error(address)
 }
 
-/// A name of an ID type holds nothing that would have to be escaped; it is quoted all the same.
+/// Names of ID types need no escaping; they are quoted all the same.
 fn table(id_type: &str) -> String {
     format!("\"id_pool_{}\"", id_type.replace('"', "\"\""))
 }

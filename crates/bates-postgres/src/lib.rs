@@ -1,6 +1,6 @@
 //! The shared store: cursors in PostgreSQL, moved in short transactions by any number of nodes.
 //!
-//! Owns the schema, the connections, and what becomes of a commit whose outcome is unknown. Must never take a session
+//! Owns the schema, the connections, and the handling of commits whose outcome is unknown. Must never take a session
 //! advisory lock, keep state in a session, use a bare `nextval` (it is durable only once the transaction commits), or show
 //! a password. Everything works behind PgBouncer in transaction mode; only `notice` listens in a session, if it can.
 

@@ -1,9 +1,9 @@
-//! Whether the database still is what this node knew: the same history, with all that the node committed in it.
+//! Whether the database still has the history that this node knows, with all commits of the node in it.
 //!
-//! PostgreSQL that was restored, or failed over to a standby that lagged, is an earlier state of itself. Its commits
-//! are a prefix of those that were made, so it holds all that this node committed if it holds the last commit of
-//! each of the node's lines. That is asked in the statement that each batch begins with.
-//! Must never let a batch commit on a database that was taken back. Invariant: nothing but an operator ends a stop.
+//! A database that was restored, or failed over to a lagging standby, is an earlier state of itself: its commits are a
+//! prefix of those that were made. So it has all commits of this node if it has the last commit of each of the node's
+//! lines. The first statement of each batch checks that.
+//! Must never let a batch commit on a database that lacks commits. Invariant: only an operator ends a stop.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,15 @@ use parking_lot::Mutex;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use crate::batch::sql::whole;
+use crate::batch::sql::get_u64;
 use crate::connect::check_disk;
-use crate::error::{Failed, OpenError};
+use crate::error::{Failure, OpenError};
 use crate::holding;
 use crate::moving::lock_unmarked;
 use crate::session::Session;
 
-/// Columns that follow a `SELECT` or a `RETURNING`.
-macro_rules! said_of_itself {
+/// The state of the store, as columns after `SELECT` or `RETURNING`.
+macro_rules! store_state {
     () => {
         "(SELECT stopped FROM bates.store),
          (SELECT timeline FROM bates.store),
@@ -30,36 +30,36 @@ macro_rules! said_of_itself {
     };
 }
 
-const ASK: &str = concat!("SELECT ", said_of_itself!(), ", (SELECT recalls FROM bates.store)");
+const LOAD: &str = concat!("SELECT ", store_state!(), ", (SELECT recalls FROM bates.store)");
 
-/// Enters the batch on its line, and counts the lines that still have the last commit that the node knows of.
+/// Enters the batch on its line, and counts the lines that still have the last commit known to this node.
 const ENTER: &str = concat!(
     "INSERT INTO bates.last_commit (node, line, batch, number) VALUES ($1, $2, $3, $4)
      ON CONFLICT (node, line) DO UPDATE
          SET batch = excluded.batch, number = excluded.number, committed_at = now()
      RETURNING ",
-    said_of_itself!(),
+    store_state!(),
     ", (SELECT count(*) FROM UNNEST($5, $6) AS known (line, number)
-        JOIN bates.last_commit AS found ON found.node = $1 AND found.line = known.line
-        WHERE found.number >= known.number)"
+        JOIN bates.last_commit AS stored ON stored.node = $1 AND stored.line = known.line
+        WHERE stored.number >= known.number)"
 );
 
-const WATCH: &str = concat!(
+const CHECK: &str = concat!(
     "SELECT ",
-    said_of_itself!(),
+    store_state!(),
     ", (SELECT count(*) FROM UNNEST($2, $3) AS known (line, number)
-        JOIN bates.last_commit AS found ON found.node = $1 AND found.line = known.line
-        WHERE found.number >= known.number),
+        JOIN bates.last_commit AS stored ON stored.node = $1 AND stored.line = known.line
+        WHERE stored.number >= known.number),
        (SELECT recalls FROM bates.store), (SELECT revision FROM bates.store)"
 );
 
-/// Waits for a transaction that writes the line, and answers with the batch that was committed on it last.
+/// Waits for a transaction that writes the line, and returns the last batch committed on it.
 const LOOK_UP: &str =
-    "INSERT INTO bates.last_commit AS found (node, line, batch, number) VALUES ($1, $2, $3, 0)
-     ON CONFLICT (node, line) DO UPDATE SET number = found.number
+    "INSERT INTO bates.last_commit AS stored (node, line, batch, number) VALUES ($1, $2, $3, 0)
+     ON CONFLICT (node, line) DO UPDATE SET number = stored.number
      RETURNING batch";
 
-/// Lines that a node compares: more than it ever has under way together.
+/// Max lines that a node compares: more than it ever has under way at once.
 const LINES_MAX: usize = 1_000;
 
 pub(crate) struct Lineage {
@@ -71,6 +71,7 @@ pub(crate) struct Lineage {
 struct Known {
     /// The last time an operator accepted the database as it is; 0 if never.
     acceptances: i64,
+    /// The number of the last commit on each line.
     numbers: BTreeMap<i32, i64>,
     last: i64,
     last_recall: i64,
@@ -96,48 +97,48 @@ impl Lineage {
         Entry { line, batch: Uuid::now_v7(), number: known.last }
     }
 
-    /// Enters a batch within its transaction; refuses if the database was taken back or stopped.
-    pub(crate) async fn enter(&self, session: &Session, entry: Entry) -> Result<(), Failed> {
+    /// Enters a batch within its transaction. Refuses a database that lacks commits or is stopped.
+    pub(crate) async fn enter(&self, session: &Session, entry: Entry) -> Result<(), Failure> {
         let known = self.known.lock().clone();
         let (lines, numbers): (Vec<i32>, Vec<i64>) = known.numbers.into_iter().unzip();
         let Entry { line, batch, number } = entry;
         let rows = session.query(ENTER, &[&self.node, &line, &batch, &number, &lines, &numbers]).await?;
-        let Some(row) = rows.first() else { return Err(Failed::Refused(OpenError::Emptied)) };
+        let Some(row) = rows.first() else { return Err(Failure::Refused(OpenError::Emptied)) };
         if self.is_accepted_since(row, known.acceptances, lines.len())? {
-            return Err(Failed::Passing("an operator has accepted the database as it is".into()));
+            return Err(Failure::Transient("an operator has accepted the database as it is".into()));
         }
         Ok(())
     }
 
-    /// Refuses a stopped or restored database. Answers whether an operator has accepted it since.
-    fn is_accepted_since(&self, row: &Row, known: i64, lines: usize) -> Result<bool, Failed> {
-        let judged = self.compare(row, known, lines);
-        match &judged {
-            Err(Failed::Refused(OpenError::Stopped(_))) => self.stopped(),
-            // A pause that is over: the next stop is another one.
+    /// Refuses a stopped or restored database. Returns whether an operator has accepted it since.
+    fn is_accepted_since(&self, row: &Row, known: i64, lines: usize) -> Result<bool, Failure> {
+        let compared = self.compare(row, known, lines);
+        match &compared {
+            Err(Failure::Refused(OpenError::Stopped(_))) => self.stopped(),
+            // The stop is over: the next one begins another era.
             Ok(_) => self.known.lock().is_stopped = false,
             Err(_) => {}
         }
-        judged
+        compared
     }
 
-    fn compare(&self, row: &Row, known: i64, lines: usize) -> Result<bool, Failed> {
-        judge(row)?;
+    fn compare(&self, row: &Row, known: i64, lines: usize) -> Result<bool, Failure> {
+        check_store(row)?;
         let acceptances: i64 = row.get(2);
         if acceptances > known {
             self.accepted(acceptances);
             return Ok(true);
         }
         let lacks = row.get::<_, i64>(6) != i64::try_from(lines).unwrap_or(i64::MAX);
-        // An earlier acceptance than before: the database was taken back behind the last one.
+        // An earlier acceptance than known: the database was restored to a state before the last one.
         if lacks || acceptances < known {
-            return Err(Failed::Refused(OpenError::Stopped(TAKEN_BACK.into())));
+            return Err(Failure::Refused(OpenError::Stopped(COMMITS_MISSING.into())));
         }
         Ok(false)
     }
 
-    /// An operator has accepted the database: what was known before no longer counts. Several batches may learn of it;
-    /// only the first forgets. Invariant: the count of batches never falls.
+    /// An operator has accepted the database, so earlier commits no longer count. Several batches may report the same
+    /// acceptance; only the first clears them. Invariant: the count of batches never falls.
     fn accepted(&self, acceptances: i64) {
         let mut known = self.known.lock();
         if known.acceptances < acceptances {
@@ -148,7 +149,7 @@ impl Lineage {
         }
     }
 
-    /// The database is stopped: what was granted before may be granted again.
+    /// The database is stopped: positions granted before may be granted again.
     fn stopped(&self) {
         let mut known = self.known.lock();
         known.era += u64::from(!known.is_stopped);
@@ -167,54 +168,55 @@ impl Lineage {
         self.known.lock().era
     }
 
-    /// Checks the database without writing; answers how often series were described.
-    pub(crate) async fn watch(&self, session: &Session) -> Result<u64, Failed> {
+    /// Checks the database without writing. Returns the revision of the series.
+    pub(crate) async fn check(&self, session: &Session) -> Result<u64, Failure> {
         let known = self.known.lock().clone();
         let (lines, numbers): (Vec<i32>, Vec<i64>) = known.numbers.into_iter().unzip();
-        let rows = session.query(WATCH, &[&self.node, &lines, &numbers]).await?;
-        let Some(row) = rows.first() else { return Err(Failed::Refused(OpenError::Emptied)) };
-        // Also in a store that has stopped: a node answers recalls there, too.
+        let rows = session.query(CHECK, &[&self.node, &lines, &numbers]).await?;
+        let Some(row) = rows.first() else { return Err(Failure::Refused(OpenError::Emptied)) };
+        // Before the check: a node answers recalls even if the store has stopped.
         self.known.lock().last_recall = row.try_get(7).unwrap_or(known.last_recall);
         self.is_accepted_since(row, known.acceptances, lines.len())?;
-        Ok(whole(row, 8))
+        Ok(get_u64(row, 8))
     }
 
     pub(crate) fn committed(&self, entry: Entry) {
         let mut known = self.known.lock();
         let number = known.numbers.entry(entry.line).or_default();
         *number = entry.number.max(*number);
-        // A line that was given up long ago: commits that began after its last one was known are there.
+        // The oldest line was replaced long ago: every later commit of this node implies that its commit is there.
         if known.numbers.len() > LINES_MAX {
             let oldest = known.numbers.iter().min_by_key(|(_, number)| **number).map(|(line, _)| *line);
             oldest.map(|line| known.numbers.remove(&line));
         }
     }
 
-    /// Whether a batch was committed. A transaction that is about to commit it holds its line, and this waits for that: a
-    /// batch that is not there now never will be.
-    pub(crate) async fn look_up(&self, session: &Session, entry: Entry) -> Result<bool, Failed> {
+    /// Whether a batch was committed. This waits for a transaction that is still committing it, because it locks the line.
+    /// So a batch that is not there now will never be.
+    pub(crate) async fn look_up(&self, session: &Session, entry: Entry) -> Result<bool, Failure> {
         let nil = Uuid::nil();
         let rows = session.query_once(LOOK_UP, &[&self.node, &entry.line, &nil]).await?;
         Ok(rows.first().is_some_and(|row| row.get::<_, Uuid>(0) == entry.batch))
     }
 
-    pub(crate) async fn learn(&self, session: &Session) -> Result<(), Failed> {
-        let rows = session.query(ASK, &[]).await?;
-        let row = rows.first().ok_or(Failed::Refused(OpenError::Emptied))?;
-        let emptied = |_| Failed::Refused(OpenError::Emptied);
+    /// Loads the state of the store for a new node.
+    pub(crate) async fn load(&self, session: &Session) -> Result<(), Failure> {
+        let rows = session.query(LOAD, &[]).await?;
+        let row = rows.first().ok_or(Failure::Refused(OpenError::Emptied))?;
+        let emptied = |_| Failure::Refused(OpenError::Emptied);
         let (acceptances, last_recall) = (row.try_get(2).map_err(emptied)?, row.try_get(6).map_err(emptied)?);
         *self.known.lock() = Known { acceptances, last_recall, ..Known::default() };
-        judge(row)
+        check_store(row)
     }
 }
 
-pub(crate) const TAKEN_BACK: &str = "the database lacks what this node committed: it was restored from an old backup, or a \
-    standby that lagged was promoted. Nothing is issued, because numbers would come again. Raise the cursors above \
-    all that was issued with `bates floor`, then run `bates floor --accept-timeline`";
+pub(crate) const COMMITS_MISSING: &str = "the database lacks what this node committed: an old backup was restored, or a \
+    lagging standby was promoted. Nothing is issued, because numbers would repeat. Raise the cursors above all issued \
+    numbers with `bates floor`, then run `bates floor --accept-timeline`";
 
-fn judge(row: &Row) -> Result<(), Failed> {
-    let stopped = |reason: String| Err(Failed::Refused(OpenError::Stopped(reason.into())));
-    let emptied = |_| Failed::Refused(OpenError::Emptied);
+fn check_store(row: &Row) -> Result<(), Failure> {
+    let stopped = |reason: String| Err(Failure::Refused(OpenError::Stopped(reason.into())));
+    let emptied = |_| Failure::Refused(OpenError::Emptied);
     let accepted: i64 = row.try_get(1).map_err(emptied)?;
     let timeline: i64 = row.get(3);
     if let Some(reason) = row.get::<_, Option<String>>(0) {
@@ -222,25 +224,25 @@ fn judge(row: &Row) -> Result<(), Failed> {
     }
     if timeline != accepted {
         return stopped(format!(
-            "PostgreSQL is on timeline {timeline}, and numbers were last issued on timeline {accepted}: a standby was \
-             promoted or a backup restored, and commits may be missing. Nothing is issued. Where they are, raise the \
-             cursors above all that was issued with `bates floor`; then run `bates floor --accept-timeline`"
+            "PostgreSQL is on timeline {timeline}, but numbers were last issued on timeline {accepted}: a standby was \
+             promoted or a backup restored, and commits may be missing. If so, raise the cursors above all issued \
+             numbers with `bates floor`. Then run `bates floor --accept-timeline`; until then nothing is issued"
         ));
     }
-    check_disk(row.get(4), row.get(5)).map_err(Failed::Refused)
+    check_disk(row.get(4), row.get(5)).map_err(Failure::Refused)
 }
 
-/// Stops all nodes; an earlier reason stays. Does nothing if an operator has accepted the database after the acceptance
-/// `seen`: the operator accepted what the node saw.
-pub(crate) async fn stop(session: &Session, reason: &str, seen: i64) -> Result<(), Failed> {
+/// Stops all nodes; an earlier reason stays. Does nothing if an operator has accepted the database after `seen`, the last
+/// acceptance that the node knew: the operator has accepted what the node found.
+pub(crate) async fn stop(session: &Session, reason: &str, seen: i64) -> Result<(), Failure> {
     let sql = "UPDATE bates.store SET stopped = $1 WHERE stopped IS NULL AND acceptances <= $2";
     session.query_once(sql, &[&reason, &seen]).await.map(drop)
 }
 
-/// Lets all nodes go on with the database as it is, and answers with its timeline. Refused if the store is marked.
-/// Acceptances go by the clock: one after a restore must be above those that the restored database knows nothing of.
-pub(crate) async fn accept(session: &Session) -> Result<i64, Failed> {
-    // Pools may hold positions of lost commits: each is begun anew.
+/// Lets all nodes continue with the database as it is, and returns its timeline. Refused if the store is marked.
+/// Acceptances are times: one after a restore must be above those that the restored database lost.
+pub(crate) async fn accept(session: &Session) -> Result<i64, Failure> {
+    // Pools may hold positions of lost commits: each begins a new epoch.
     let sql = "WITH pools AS (UPDATE bates.pool SET server_run = NULL, server_replication = NULL)
                UPDATE bates.store SET
                    acceptances = greatest(acceptances + 1, (extract(epoch FROM now()) * 1000000)::bigint),
@@ -248,13 +250,13 @@ pub(crate) async fn accept(session: &Session) -> Result<i64, Failed> {
                    timeline = ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint
                RETURNING timeline";
     session.begin().await?;
-    // A batch under way may have been granted a range that the next statement does not see.
+    // Waits for batches under way: the next statements must see their ranges.
     session.batch_execute("LOCK TABLE bates.last_commit IN EXCLUSIVE MODE").await?;
     lock_unmarked(session).await?;
     let rows = session.query(sql, &[]).await?;
     holding::write_off(session, "true", &[]).await?;
     session.commit().await?;
-    rows.first().map(|row| row.get(0)).ok_or(Failed::Refused(OpenError::Emptied))
+    rows.first().map(|row| row.get(0)).ok_or(Failure::Refused(OpenError::Emptied))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The process and the machine of a node: people find it by them, and a command on the same machine knows if it has ended.
+//! The process and machine of a node: they help people to find it, and show a command on the same machine if it has ended.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use crate::error::Failed;
+use crate::error::Failure;
 use crate::session::Session;
 
-/// A node that is silent for this long counts as crashed: what it holds is uncertain, and others no longer wait for it.
+/// A node that is silent for this long counts as crashed: its ranges are uncertain, and others no longer wait for it.
 pub const CRASHED_AFTER: Duration = Duration::from_mins(5);
 
 /// The same, bound into statements as `FLOAT8`.
@@ -18,7 +18,7 @@ pub(crate) const CRASHED_AFTER_SECONDS: f64 = CRASHED_AFTER.as_secs_f64();
 #[derive(Clone, Debug)]
 pub(crate) struct Process {
     pub(crate) host: Box<str>,
-    /// Boot, process namespace, process id and start: no other process has all four. `None` where it cannot be told.
+    /// Boot id, process namespace, process id and start time, which together are unique. `None` if they are unknown.
     identity: Option<Box<str>>,
 }
 
@@ -30,7 +30,7 @@ impl Process {
     }
 }
 
-/// The id of this boot and of the namespace that process ids are of.
+/// The boot id and the process namespace of this machine.
 fn machine() -> Option<String> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let namespace = fs::metadata("/proc/self/ns/pid").ok()?.ino();
@@ -38,31 +38,31 @@ fn machine() -> Option<String> {
 }
 
 fn identity(pid: u32) -> Option<Box<str>> {
-    Some(format!("{} {pid} {}", machine()?, began(pid)?).into())
+    Some(format!("{} {pid} {}", machine()?, start_ticks(pid)?).into())
 }
 
-/// When a process began, in ticks since the boot; `None` if there is no such process, or it is a zombie.
-fn began(pid: u32) -> Option<u64> {
+/// The start of a process in ticks since boot; `None` if the process does not exist or is a zombie.
+fn start_ticks(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name of the program stands in parentheses and may hold spaces.
+    // The program name is in parentheses and may contain spaces.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     let state = fields.next()?;
     if matches!(state, "Z" | "X") { None } else { fields.nth(18)?.parse().ok() }
 }
 
-/// Whether the process ran on this machine and has ended; `false` where that is unknown.
+/// Whether the process ran on this machine and has ended; `false` if that is unknown.
 pub(crate) fn has_ended(identity: Option<&str>) -> bool {
-    let Some((pid, of_machine)) = identity.and_then(|identity| {
-        let (rest, began) = identity.rsplit_once(' ')?;
-        let (of_machine, pid) = rest.rsplit_once(' ')?;
-        Some(((pid.parse::<u32>().ok()?, began.parse::<u64>().ok()?), of_machine))
-    }) else {
-        return false;
-    };
-    machine().is_some_and(|here| here == of_machine) && began(pid.0) != Some(pid.1)
+    let Some((its_machine, pid, started)) = identity.and_then(parse_identity) else { return false };
+    machine().is_some_and(|here| here == its_machine) && start_ticks(pid) != Some(started)
 }
 
-pub(crate) async fn be_seen(session: &Session, node: Uuid, process: &Process) -> Result<(), Failed> {
+fn parse_identity(identity: &str) -> Option<(&str, u32, u64)> {
+    let (rest, started) = identity.rsplit_once(' ')?;
+    let (machine, pid) = rest.rsplit_once(' ')?;
+    Some((machine, pid.parse().ok()?, started.parse().ok()?))
+}
+
+pub(crate) async fn be_seen(session: &Session, node: Uuid, process: &Process) -> Result<(), Failure> {
     let sql = "INSERT INTO bates.node (id, host, process) VALUES ($1, $2, $3)
                ON CONFLICT (id) DO UPDATE SET seen_at = now()";
     session.query_once(sql, &[&node, &process.host, &process.identity]).await.map(drop)

@@ -1,4 +1,4 @@
-//! Parameters of statements. Each tells its type, because behind PgBouncer nothing is prepared.
+//! Parameters of statements. Each has an explicit type, because statements are not prepared behind PgBouncer.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Recalls in the shared store: the epochs of series, and who still holds ranges that were granted before one.
+//! Recalls in the shared store: the epochs of series, and the nodes that still hold ranges of earlier epochs.
 //!
 //! Invariant: a held range carries the epoch that its series had while the batch that granted it was under way. A recall
 //! waits for all batches that are under way, so no range of an earlier epoch appears after it.
@@ -11,25 +11,26 @@ use parking_lot::Mutex;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use crate::batch::sql::whole;
-use crate::error::Failed;
+use crate::batch::sql::get_u64;
+use crate::error::Failure;
 use crate::session::Session;
 use crate::{holding, node};
 
-const RANGES_TOLD: i64 = 5;
+/// Max ranges of a holder that a command lists.
+const RANGES_SHOWN_MAX: i64 = 5;
 
 #[derive(Default)]
 pub(crate) struct Recalls(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
-    /// The recalls up to this epoch were read.
+    /// This node has read the recalls up to this epoch.
     read_to: i64,
     unanswered: BTreeMap<SeriesName, u64>,
 }
 
 impl Recalls {
-    /// A new node holds nothing: earlier recalls do not concern it.
+    /// A new node holds no ranges, so earlier recalls do not concern it.
     pub(crate) fn begin(&self, epoch: i64) {
         self.0.lock().read_to = epoch;
     }
@@ -43,10 +44,10 @@ impl Recalls {
         unanswered.iter().map(|(series, epoch)| Recall { series: series.clone(), epoch: *epoch }).collect()
     }
 
-    fn add(&self, epoch: i64, found: Vec<(SeriesName, u64)>) {
+    fn add(&self, epoch: i64, recalls: Vec<(SeriesName, u64)>) {
         let mut known = self.0.lock();
         known.read_to = known.read_to.max(epoch);
-        for (series, epoch) in found {
+        for (series, epoch) in recalls {
             let unanswered = known.unanswered.entry(series).or_default();
             *unanswered = epoch.max(*unanswered);
         }
@@ -60,30 +61,30 @@ impl Recalls {
     }
 }
 
-/// Reads the recalls that this node has not read, at least up to an epoch.
-pub(crate) async fn read(session: &Session, recalls: &Recalls, epoch: i64) -> Result<(), Failed> {
+/// Reads the recalls that this node has not read yet, at least up to an epoch.
+pub(crate) async fn read(session: &Session, recalls: &Recalls, epoch: i64) -> Result<(), Failure> {
     let sql = "SELECT epoch, name FROM bates.series WHERE epoch > $1";
     let read_to = recalls.0.lock().read_to;
     let rows = session.query(sql, &[&read_to]).await?;
-    let found = rows.iter().filter_map(|row| Some((row.get::<_, &str>(1).parse().ok()?, whole(row, 0))));
-    recalls.add(epoch, found.collect());
+    let unread = rows.iter().filter_map(|row| Some((row.get::<_, &str>(1).parse().ok()?, get_u64(row, 0))));
+    recalls.add(epoch, unread.collect());
     Ok(())
 }
 
-/// Raises the epoch of a series, once no batch is under way that has not seen it.
-pub(crate) async fn recall(session: &Session, series: &SeriesName) -> Result<u64, Failed> {
+/// Raises the epoch of a series, once all batches that have not seen it are done.
+pub(crate) async fn recall(session: &Session, series: &SeriesName) -> Result<u64, Failure> {
     session.begin().await?;
     session.batch_execute("LOCK TABLE bates.last_commit IN EXCLUSIVE MODE").await?;
     let sql = "WITH counted AS (UPDATE bates.store SET recalls = recalls + 1 RETURNING recalls)
                UPDATE bates.series SET epoch = counted.recalls FROM counted WHERE name = $1 RETURNING epoch";
     let rows = session.query(sql, &[&series.as_str()]).await?;
-    let epoch = rows.first().map(|row| whole(row, 0));
+    let epoch = rows.first().map(|row| get_u64(row, 0));
     let epoch = epoch.ok_or_else(|| StoreError::UnknownSeries(series.as_str().into()))?;
     session.commit().await?;
     Ok(epoch)
 }
 
-pub(crate) async fn leave(session: &Session, node: Uuid) -> Result<(), Failed> {
+pub(crate) async fn leave(session: &Session, node: Uuid) -> Result<(), Failure> {
     session.query_once("DELETE FROM bates.held_range WHERE node = $1", &[&node]).await.map(drop)
 }
 
@@ -91,7 +92,7 @@ pub(crate) async fn holders(
     session: &Session,
     series: &SeriesName,
     epoch: u64,
-) -> Result<Vec<Holder>, Failed> {
+) -> Result<Vec<Holder>, Failure> {
     let sql = "SELECT sum(last - first + 1)::bigint, held.node, coalesce(nodes.host, 'a node without a name'),
                    (SELECT process FROM bates.node WHERE id = held.node),
                    coalesce(extract(epoch FROM now() - nodes.seen_at), 0)::bigint,
@@ -100,7 +101,7 @@ pub(crate) async fn holders(
                    (array_agg(last ORDER BY scope, first))[1:$3]
                FROM bates.held_range AS held LEFT JOIN bates.nodes ON nodes.id = held.node
                WHERE series = $1 AND epoch < $2 GROUP BY held.node, nodes.host, nodes.seen_at ORDER BY held.node";
-    let rows = session.query(sql, &[&series.as_str(), &bounded(epoch), &RANGES_TOLD]).await?;
+    let rows = session.query(sql, &[&series.as_str(), &to_column(epoch), &RANGES_SHOWN_MAX]).await?;
     Ok(rows.iter().map(holder).collect())
 }
 
@@ -116,7 +117,7 @@ fn holder(row: &Row) -> Holder {
         name: row.get::<_, &str>(2).into(),
         silent_for: Duration::from_secs(u64::try_from(row.get::<_, i64>(4)).unwrap_or(0)),
         has_ended: node::has_ended(row.get(3)),
-        positions: whole(row, 0),
+        positions: get_u64(row, 0),
         ranges: ranges.collect(),
     }
 }
@@ -126,13 +127,13 @@ pub(crate) async fn write_off(
     series: &SeriesName,
     epoch: u64,
     nodes: &[Uuid],
-) -> Result<(), Failed> {
+) -> Result<(), Failure> {
     let condition = "held.series = $1 AND held.epoch < $2 AND held.node = ANY ($3)";
-    let (series, epoch) = (series.as_str(), bounded(epoch));
+    let (series, epoch) = (series.as_str(), to_column(epoch));
     session.transact(holding::write_off(session, condition, &[&series, &epoch, &nodes])).await
 }
 
-/// An epoch as a column holds it; one past all means every held range.
-pub(crate) fn bounded(epoch: u64) -> i64 {
+/// An epoch as a column holds it. The highest epoch means all held ranges.
+pub(crate) fn to_column(epoch: u64) -> i64 {
     i64::try_from(epoch).unwrap_or(i64::MAX)
 }

@@ -1,33 +1,33 @@
-//! Tries again with growing, random pauses until patience ends.
+//! Retries with growing, random pauses until a time limit.
 
 use std::time::Duration;
 
 use bates_core::{Runtime as _, SystemRuntime};
 use tokio::time::Instant;
 
-use crate::error::Failed;
+use crate::error::Failure;
 
-/// The first pause. A deadlock or a conflict is over by then.
+/// The first pause. A deadlock or a conflict is usually over by then.
 const PAUSE_MIN: Duration = Duration::from_millis(5);
 
-/// The longest pause: how late at most a database that came back is noticed.
+/// The longest pause, and so the longest delay until a returned database is noticed.
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 
-pub(crate) struct Patience {
+pub(crate) struct Backoff {
     ends: Instant,
     pause: Duration,
 }
 
-impl Patience {
-    pub(crate) fn new(patience: Duration) -> Self {
-        Self { ends: Instant::now() + patience, pause: PAUSE_MIN }
+impl Backoff {
+    pub(crate) fn new(limit: Duration) -> Self {
+        Self { ends: Instant::now() + limit, pause: PAUSE_MIN }
     }
 
     pub(crate) fn ends(&self) -> Instant {
         self.ends
     }
 
-    /// Waits before the next try. `false`: there is no time for one.
+    /// Waits before the next attempt. Returns `false` if no time is left for one.
     pub(crate) async fn pause(&mut self) -> bool {
         let pause = self.next_pause();
         if Instant::now() + pause > self.ends {
@@ -37,41 +37,41 @@ impl Patience {
         true
     }
 
-    /// Waits before the next try, also when patience has ended.
+    /// Waits before the next attempt, even after the time limit.
     pub(crate) async fn pause_anyway(&mut self) {
         let pause = self.next_pause();
         tokio::time::sleep(pause).await;
     }
 
-    /// Between a half and the whole of a pause that doubles.
+    /// A random pause between half and all of the current one, which then doubles.
     fn next_pause(&mut self) -> Duration {
-        let whole = self.pause;
-        self.pause = (whole * 2).min(PAUSE_MAX);
-        SystemRuntime.jittered(whole, 0.5..1.0)
+        let longest = self.pause;
+        self.pause = (longest * 2).min(PAUSE_MAX);
+        SystemRuntime.jittered(longest, 0.5..1.0)
     }
 }
 
-pub(crate) async fn in_time<T, E: Into<Failed>>(
+pub(crate) async fn in_time<T, E: Into<Failure>>(
     until: Instant,
     work: impl Future<Output = Result<T, E>>,
-) -> Result<T, Failed> {
+) -> Result<T, Failure> {
     match tokio::time::timeout_at(until, work).await {
         Ok(done) => done.map_err(Into::into),
-        Err(_) => Err(Failed::Passing("it did not answer in time".into())),
+        Err(_) => Err(Failure::Transient("the database did not answer in time".into())),
     }
 }
 
-/// Tries work that may be done twice until it succeeds, fails for good, or patience ends.
-pub(crate) async fn retried<T, F>(patience: Duration, mut work: impl FnMut() -> F) -> Result<T, Failed>
+/// Repeats work that may run twice until it succeeds, fails permanently, or `patience` has passed.
+pub(crate) async fn with_retries<T, F>(patience: Duration, mut work: impl FnMut() -> F) -> Result<T, Failure>
 where
-    F: Future<Output = Result<T, Failed>>,
+    F: Future<Output = Result<T, Failure>>,
 {
-    let mut left = Patience::new(patience);
+    let mut backoff = Backoff::new(patience);
     loop {
-        match in_time(left.ends(), work()).await {
-            Err(Failed::Passing(reason)) => {
-                if !left.pause().await {
-                    return Err(Failed::Passing(reason));
+        match in_time(backoff.ends(), work()).await {
+            Err(Failure::Transient(reason)) => {
+                if !backoff.pause().await {
+                    return Err(Failure::Transient(reason));
                 }
             }
             outcome => return outcome,
@@ -86,15 +86,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_passing_failure_is_retried_until_patience_ends_and_a_lasting_one_is_not() {
         let mut attempts = 0;
-        let outcome = retried(Duration::from_secs(2), || {
+        let outcome = with_retries(Duration::from_secs(2), || {
             attempts += 1;
-            std::future::ready(Err::<(), _>(Failed::Passing("away".into())))
+            std::future::ready(Err::<(), _>(Failure::Transient("away".into())))
         });
-        assert_eq!(outcome.await, Err(Failed::Passing("away".into())));
+        assert_eq!(outcome.await, Err(Failure::Transient("away".into())));
         assert!((5..40).contains(&attempts), "{attempts}");
         let mut attempts = 0;
-        let lasting = Failed::Lasting(bates_core::StoreError::Unavailable("no rights".into()));
-        let outcome = retried(Duration::from_secs(2), || {
+        let lasting = Failure::Permanent(bates_core::StoreError::Unavailable("no rights".into()));
+        let outcome = with_retries(Duration::from_secs(2), || {
             attempts += 1;
             std::future::ready(Err::<(), _>(lasting.clone()))
         });
@@ -103,7 +103,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_call_that_never_answers_is_given_up() {
-        let outcome = retried(Duration::from_secs(2), std::future::pending::<Result<(), _>>);
-        assert!(matches!(outcome.await, Err(Failed::Passing(_))));
+        let outcome = with_retries(Duration::from_secs(2), std::future::pending::<Result<(), _>>);
+        assert!(matches!(outcome.await, Err(Failure::Transient(_))));
     }
 }

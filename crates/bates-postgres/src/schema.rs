@@ -1,9 +1,9 @@
-//! The schema of a store, `schema.sql`: created once, however many nodes start together, and refused in any other
-//! version. Must never need more rights than reading where it is there.
+//! The schema of a store, `schema.sql`: created once, even if many nodes start together, and refused in any other version.
+//! An existing schema must never need more than the right to read.
 
 use bates_core::MoveMark;
 
-use crate::error::{Failed, OpenError, told};
+use crate::error::{Failure, OpenError, describe};
 use crate::moving::write_mark;
 use crate::session::Session;
 
@@ -12,10 +12,10 @@ const SCHEMA: &str = include_str!("schema.sql");
 /// The version of `schema.sql`. A change of the schema raises it.
 const VERSION: i32 = 13;
 
-/// Held by a node while it creates the schema: several may start at once. The key is the text `bates` as a number.
+/// A node holds this lock while it creates the schema: several may start at once. The key is the text `bates` as a number.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(422541813107)";
 
-/// The SQL that creates the schema: for people who apply it themselves.
+/// The SQL that creates the schema, for operators who apply it themselves.
 pub fn schema_plan() -> String {
     format!("BEGIN;\n{}COMMIT;\n", statements())
 }
@@ -24,9 +24,9 @@ fn statements() -> String {
     format!("{SCHEMA}\nINSERT INTO bates.migration (version) VALUES ({VERSION});\n")
 }
 
-/// Whether a database has no schema yet. Refuses one of another version.
-pub(crate) async fn is_missing(session: &Session) -> Result<bool, Failed> {
-    // Not `to_regclass`, which answers from the session's cache what was true before a lock was waited for.
+/// Whether a database has no schema yet. Refuses a schema of another version.
+pub(crate) async fn is_missing(session: &Session) -> Result<bool, Failure> {
+    // Not `to_regclass`: its answer comes from the cache of the session, and may be older than the lock.
     let sql = "SELECT FROM pg_catalog.pg_tables WHERE schemaname = 'bates' AND tablename = 'migration'";
     if session.query(sql, &[]).await?.is_empty() {
         return Ok(true);
@@ -34,22 +34,22 @@ pub(crate) async fn is_missing(session: &Session) -> Result<bool, Failed> {
     let rows = session.query("SELECT coalesce(max(version), 0) FROM bates.migration", &[]).await?;
     match rows.first().map_or(0, |row| row.get(0)) {
         VERSION => Ok(false),
-        found => Err(Failed::Refused(OpenError::OtherVersion { found, needed: VERSION })),
+        found => Err(Failure::Refused(OpenError::OtherVersion { found, needed: VERSION })),
     }
 }
 
-/// Creates the schema if it is missing, with `mark` in the same transaction. Answers whether it was missing.
-pub(crate) async fn create(session: &Session, mark: Option<&MoveMark>) -> Result<bool, Failed> {
+/// Creates the schema if it is missing, with `mark` in the same transaction. Returns whether it was missing.
+pub(crate) async fn create(session: &Session, mark: Option<&MoveMark>) -> Result<bool, Failure> {
     let refused = |error: tokio_postgres::Error| {
-        let reason = told(&error);
-        match Failed::from(error) {
-            Failed::Lasting(_) => Failed::Refused(OpenError::Migrate { needed: VERSION, reason }),
-            passing => passing,
+        let reason = describe(&error);
+        match Failure::from(error) {
+            Failure::Permanent(_) => Failure::Refused(OpenError::Migrate { needed: VERSION, reason }),
+            transient => transient,
         }
     };
     session.begin().await?;
     session.batch_execute(LOCK).await.map_err(refused)?;
-    // Asked again under the lock: another node may have been faster.
+    // Checked again under the lock: another node may have created it.
     let is_missing = is_missing(session).await?;
     if is_missing {
         session.batch_execute(&statements()).await.map_err(refused)?;

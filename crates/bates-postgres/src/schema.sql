@@ -25,7 +25,7 @@ CREATE TABLE bates.store (
     mark_store  text,
     -- Counts changes of series at run time. Nodes compare it to learn of changes by others.
     revision    bigint NOT NULL DEFAULT 0,
-    -- Counts recalls. Nodes compare it to learn of a recall; `series.epoch` says of which series.
+    -- Counts recalls. Nodes compare it to notice a recall; `series.epoch` names its series.
     recalls     bigint NOT NULL DEFAULT 0,
     -- Where the store is; elsewhere means that a dump was restored. `cluster` is NULL where PostgreSQL does not tell it.
     cluster     bigint,
@@ -285,8 +285,8 @@ CREATE TABLE bates.audit (
 CREATE INDEX audit_by_position ON bates.audit (series, scope, first);
 CREATE INDEX audit_by_time ON bates.audit (series, taken_at, id);
 
--- What clients hold in advance, one row a range. The end of a lease deletes its rows and writes what was not used to
--- `lost`. The time is the one of the node.
+-- Client leases: positions that clients hold in advance, one row per range. The end of a lease deletes its rows and writes
+-- the unused positions to `lost`. The time is that of the node.
 CREATE TABLE bates.client_lease (
     id        uuid NOT NULL,
     series    text COLLATE "C" NOT NULL REFERENCES bates.series (name),

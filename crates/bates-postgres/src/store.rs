@@ -5,19 +5,21 @@ use std::sync::Arc;
 use bates_core::ledger::{Outcome, Request};
 use bates_core::{
     Cursor, CursorStore, Definition, DescriptionChange, GapReason, Grant, GrantError, GrantRequest, Holder,
-    MissingRange, NodeStore, PinOutcome, Position, PositionRange, Promise, PromiseChange, Recall,
+    MissingRange, NodeStore, PinOutcome, Position, PositionRange, Promise, PromiseChange, RangeSet, Recall,
     ReleaseOutcome, ReleaseRequest, ScopeId, ScopeKey, SeriesName, SeriesStore, StoreError, StoreResult,
 };
+use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::audit::Recorder;
 use crate::batch::{Shared, sql};
-use crate::error::Failed;
+use crate::error::Failure;
 use crate::node::{self, Process};
 use crate::notice::Notices;
+use crate::outbox::to_limit;
+use crate::parameter::Parameter;
 use crate::recall::{self, Recalls};
-use crate::retry::retried;
-use crate::session::Session;
+use crate::session::{Session, with_session};
 use crate::{cluster, holding, lineage, read, write};
 
 pub struct PostgresStore {
@@ -30,9 +32,9 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    /// Lets all nodes go on with a restored database as it is. Answers with its timeline.
+    /// Lets all nodes continue with a restored database as it is. Returns its timeline.
     pub async fn accept(&self) -> StoreResult<i64> {
-        self.done(|session| async move {
+        self.with_session(|session| async move {
             cluster::pin(&session).await?;
             lineage::accept(&session).await
         })
@@ -40,35 +42,32 @@ impl PostgresStore {
     }
 
     pub(crate) fn node(&self) -> Uuid {
-        self.shared.truth.node
+        self.shared.lineage.node
     }
 
-    /// Fails if no numbers could be issued just now.
-    pub(crate) async fn ask(&self, session: &Session) -> Result<(), Failed> {
-        self.shared.truth.watch(session).await.map(drop)
+    /// Fails if the store must not issue numbers now.
+    pub(crate) async fn check_may_issue(&self, session: &Session) -> Result<(), Failure> {
+        self.shared.lineage.check(session).await.map(drop)
     }
 
-    /// Decides a request of an operator. It may be decided twice: what is raised or adopted stays so.
+    /// Decides a request of an operator. Deciding it twice is safe: a raised cursor and adopted positions stay so.
     async fn operate(&self, scope_id: ScopeId, request: Request) -> StoreResult<Outcome> {
         let (scope_id, request) = (&scope_id, &request);
-        self.done(|session| async move { write::operate(&session, scope_id, request).await }).await
+        self.with_session(|session| async move { write::operate(&session, scope_id, request).await }).await
     }
 
-    /// Does something that may be done twice, on a connection.
-    pub(crate) async fn done<T, F>(&self, work: impl Fn(Arc<Session>) -> F + Sync) -> StoreResult<T>
+    /// Runs one statement that only reads.
+    pub(crate) async fn query(&self, sql: &str, parameters: &[&dyn Parameter]) -> StoreResult<Vec<Row>> {
+        self.with_session(|session| async move { Ok(session.query(sql, parameters).await?) }).await
+    }
+
+    /// See [`with_session`].
+    pub(crate) async fn with_session<T, F>(&self, work: impl Fn(Arc<Session>) -> F) -> StoreResult<T>
     where
-        F: Future<Output = Result<T, Failed>>,
+        F: Future<Output = Result<T, Failure>>,
     {
         let Shared { pool, settings, .. } = &*self.shared;
-        let done = retried(settings.patience, || async {
-            let session = Arc::new(Session::take(pool, *settings).await?);
-            let done = work(session.clone()).await?;
-            if let Some(session) = Arc::into_inner(session) {
-                session.give_back();
-            }
-            Ok(done)
-        });
-        done.await.map_err(Failed::into_store_error)
+        with_session(pool, *settings, work).await.map_err(Failure::into_store_error)
     }
 }
 
@@ -82,8 +81,8 @@ impl SeriesStore for PostgresStore {
     }
 
     async fn pin(&self, definition: Definition, fresh_key: Option<Vec<u8>>) -> StoreResult<PinOutcome> {
-        let (asked, key) = (&definition, fresh_key.as_deref());
-        self.done(|session| async move { write::pin(&session, asked, key).await }).await
+        let (definition, key) = (&definition, fresh_key.as_deref());
+        self.with_session(|session| async move { write::pin(&session, definition, key).await }).await
     }
 
     async fn describe(
@@ -93,14 +92,19 @@ impl SeriesStore for PostgresStore {
         description: Option<Box<str>>,
     ) -> StoreResult<bool> {
         let (series, before, text) = (&series, before.as_deref(), description.as_deref());
-        self.done(
-            |session| async move { session.transact(write::describe(&session, series, before, text)).await },
-        )
+        self.with_session(|session| async move {
+            session.transact(write::describe(&session, series, before, text)).await
+        })
         .await
     }
 
     async fn descriptions(&self) -> StoreResult<Vec<(SeriesName, Box<str>)>> {
-        self.done(|session| async move { Ok(read::descriptions(&session).await?) }).await
+        let sql = "SELECT name, description FROM bates.series WHERE description IS NOT NULL ORDER BY name";
+        let read = |row: &Row| {
+            let name = row.get::<_, &str>(0).parse().expect("Bates writes only valid series names");
+            (name, row.get::<_, &str>(1).into())
+        };
+        Ok(self.query(sql, &[]).await?.iter().map(read).collect())
     }
 
     async fn change_promise(
@@ -110,46 +114,53 @@ impl SeriesStore for PostgresStore {
         described: Option<DescriptionChange>,
     ) -> StoreResult<bool> {
         let (series, described) = (&series, described.as_ref());
-        self.done(|session| async move { write::change_promise(&session, series, change, described).await })
-            .await
+        self.with_session(|session| async move {
+            write::change_promise(&session, series, change, described).await
+        })
+        .await
     }
 
     async fn promises(&self) -> StoreResult<Vec<(SeriesName, Promise)>> {
-        self.done(|session| async move { Ok(read::promises(&session).await?) }).await
+        let sql = "SELECT name, promise FROM bates.series WHERE promise IS NOT NULL";
+        let read =
+            |row: &Row| Some((row.get::<_, &str>(0).parse().ok()?, row.get::<_, &str>(1).parse().ok()?));
+        Ok(self.query(sql, &[]).await?.iter().filter_map(read).collect())
     }
 
     async fn check_revision(&self) -> StoreResult<u64> {
-        let seen = self.shared.truth.acceptances();
-        let watched = self.done(|session| async move { self.shared.truth.watch(&session).await }).await;
-        if let Err(StoreError::Poisoned(reason)) = &watched {
-            self.shared.note_taken_back(reason, seen).await;
+        let seen = self.shared.lineage.acceptances();
+        let revision =
+            self.with_session(|session| async move { self.shared.lineage.check(&session).await }).await;
+        if let Err(StoreError::Poisoned(reason)) = &revision {
+            self.shared.stop_other_nodes(reason, seen).await;
         }
-        watched
+        revision
     }
 
     fn era(&self) -> u64 {
-        self.shared.truth.era()
+        self.shared.lineage.era()
     }
 
     async fn probe(&self) -> StoreResult<()> {
         self.check_revision().await?;
         let node = self.node();
-        self.done(|session| async move { node::be_seen(&session, node, &self.process).await }).await
+        self.with_session(|session| async move { node::be_seen(&session, node, &self.process).await }).await
     }
 }
 
 impl CursorStore for PostgresStore {
     async fn grant(&self, request: GrantRequest) -> Result<Grant, GrantError> {
-        self.shared.ask(request.scope_id.clone(), Request::Grant(request)).await?.into_grant()
+        self.shared.submit(request.scope_id.clone(), Request::Grant(request)).await?.into_grant()
     }
 
-    async fn release(&self, tail: ReleaseRequest) -> StoreResult<ReleaseOutcome> {
-        self.shared.ask(tail.scope_id.clone(), Request::Release(tail)).await?.into_release()
+    async fn release(&self, release: ReleaseRequest) -> StoreResult<ReleaseOutcome> {
+        self.shared.submit(release.scope_id.clone(), Request::Release(release)).await?.into_release()
     }
 
     async fn cursor(&self, scope_id: ScopeId) -> StoreResult<Option<Cursor>> {
-        let scope_id = &scope_id;
-        self.done(|session| async move { Ok(read::cursor(&session, scope_id).await?) }).await
+        let sql = "SELECT next, version FROM bates.cursor WHERE series = $1 AND scope = $2";
+        let rows = self.query(sql, &[&scope_id.series.as_str(), &scope_id.scope.as_str()]).await?;
+        Ok(rows.first().map(read_cursor))
     }
 
     async fn scopes(
@@ -158,23 +169,27 @@ impl CursorStore for PostgresStore {
         after: Option<ScopeKey>,
         limit: usize,
     ) -> StoreResult<Vec<(ScopeKey, Cursor)>> {
-        let (series, after) = (&series, after.as_ref());
-        self.done(|session| async move { Ok(read::scopes(&session, series, after, limit).await?) }).await
+        let sql = "SELECT next, version, scope FROM bates.cursor
+                   WHERE series = $1 AND ($2 OR scope > $3) ORDER BY scope LIMIT $4";
+        let (is_first, after) = (after.is_none(), after.as_ref().map_or("", ScopeKey::as_str));
+        let rows = self.query(sql, &[&series.as_str(), &is_first, &after, &to_limit(limit)]).await?;
+        Ok(rows.iter().map(|row| (ScopeKey::from_store(row.get(2)), read_cursor(row))).collect())
     }
 
     async fn issued_ranges(&self, scope_id: ScopeId) -> StoreResult<Vec<PositionRange>> {
-        let scope_id = &scope_id;
-        self.done(|session| async move { Ok(read::ledger(&session, scope_id).await?) }).await
+        let sql = "SELECT first, last FROM bates.ledger WHERE series = $1 AND scope = $2";
+        let rows = self.query(sql, &[&scope_id.series.as_str(), &scope_id.scope.as_str()]).await?;
+        Ok(RangeSet::of(rows.iter().filter_map(|row| sql::range(row, 0))).iter().collect())
     }
 
     async fn burn(&self, burned: Vec<(ScopeId, PositionRange)>) -> StoreResult<()> {
         let missing = |range| MissingRange { range, reason: GapReason::Burned };
         let ranges: Vec<_> = burned.iter().map(|(scope_id, range)| (scope_id, missing(*range))).collect();
         let ranges = &*ranges;
-        self.done(|session| async move {
+        self.with_session(|session| async move {
             session.begin().await?;
-            // In a restored database, another node may have been granted the same positions.
-            self.ask(&session).await?;
+            // In a restored database, another node may hold the same positions.
+            self.check_may_issue(&session).await?;
             sql::write_lost(&session, ranges).await?;
             session.commit().await
         })
@@ -196,20 +211,25 @@ impl CursorStore for PostgresStore {
         limit: usize,
     ) -> StoreResult<Vec<Position>> {
         let scope_id = &scope_id;
-        self.done(|session| async move { Ok(read::adopted(&session, scope_id, from, limit).await?) }).await
+        self.with_session(|session| async move { Ok(read::adopted(&session, scope_id, from, limit).await?) })
+            .await
     }
+}
+
+fn read_cursor(row: &Row) -> Cursor {
+    Cursor { next: sql::get_u64(row, 0), version: sql::get_u64(row, 1) }
 }
 
 impl NodeStore for PostgresStore {
     async fn recall(&self, series: SeriesName) -> StoreResult<u64> {
         let series = &series;
-        self.done(|session| async move { recall::recall(&session, series).await }).await
+        self.with_session(|session| async move { recall::recall(&session, series).await }).await
     }
 
     async fn recalls(&self) -> StoreResult<Vec<Recall>> {
-        let (recalls, seen) = (&self.recalls, self.shared.truth.last_recall());
+        let (recalls, seen) = (&self.recalls, self.shared.lineage.last_recall());
         if !recalls.are_read_to(seen) {
-            self.done(|session| async move { recall::read(&session, recalls, seen).await }).await?;
+            self.with_session(|session| async move { recall::read(&session, recalls, seen).await }).await?;
         }
         Ok(recalls.unanswered())
     }
@@ -220,26 +240,30 @@ impl NodeStore for PostgresStore {
         epoch: Option<u64>,
         unused: Vec<(ScopeKey, PositionRange)>,
     ) -> StoreResult<()> {
-        let (of, unused, node) = (&series, &*unused, self.node());
-        self.done(|session| async move { holding::give_up(&session, node, of, epoch, unused).await }).await?;
+        let (series, unused, node) = (&series, &*unused, self.node());
+        self.with_session(
+            |session| async move { holding::give_up(&session, node, series, epoch, unused).await },
+        )
+        .await?;
         if let Some(epoch) = epoch {
-            self.recalls.answered(of, epoch);
+            self.recalls.answered(series, epoch);
         }
         Ok(())
     }
 
     async fn leave(&self) -> StoreResult<()> {
         let node = self.node();
-        self.done(|session| async move { recall::leave(&session, node).await }).await
+        self.with_session(|session| async move { recall::leave(&session, node).await }).await
     }
 
     async fn holders(&self, series: SeriesName, epoch: u64) -> StoreResult<Vec<Holder>> {
         let series = &series;
-        self.done(|session| async move { recall::holders(&session, series, epoch).await }).await
+        self.with_session(|session| async move { recall::holders(&session, series, epoch).await }).await
     }
 
     async fn write_off(&self, series: SeriesName, epoch: u64, nodes: Vec<Uuid>) -> StoreResult<()> {
         let (series, nodes) = (&series, &*nodes);
-        self.done(|session| async move { recall::write_off(&session, series, epoch, nodes).await }).await
+        self.with_session(|session| async move { recall::write_off(&session, series, epoch, nodes).await })
+            .await
     }
 }

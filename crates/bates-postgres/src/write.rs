@@ -1,4 +1,4 @@
-//! Rare writes besides grants, one at a time. Each may be done twice without harm, so what fails is tried again.
+//! Rare writes besides grants, one at a time. Each is safe to run twice, so failures are retried.
 
 use bates_core::ledger::{Decision, IdempotencyKeys, Outcome, Request, ScopeBefore, decide};
 use bates_core::{
@@ -6,8 +6,8 @@ use bates_core::{
     SeriesName, StoreError,
 };
 
-use crate::batch::sql::{self, integer};
-use crate::error::Failed;
+use crate::batch::sql::{self, to_i64};
+use crate::error::Failure;
 use crate::moving::lock_unmarked;
 use crate::parameter::Parameter;
 use crate::session::Session;
@@ -15,70 +15,71 @@ use crate::{pool, read};
 
 pub(crate) async fn pin(
     session: &Session,
-    asked: &Definition,
+    requested: &Definition,
     fresh_key: Option<&[u8]>,
-) -> Result<PinOutcome, Failed> {
-    match read::pinned(session, &asked.series).await? {
-        Some((kept, key)) if kept.promise.is_some() || asked.promise.is_none() => {
-            if let Some(rules) = kept.rules_to_keep(asked) {
-                keep_rules(session, &kept, rules).await?;
+) -> Result<PinOutcome, Failure> {
+    match read::pinned(session, &requested.series).await? {
+        Some((pinned, key)) if pinned.promise.is_some() || requested.promise.is_none() => {
+            if let Some(rules) = pinned.rules_to_keep(requested) {
+                keep_rules(session, &pinned, rules).await?;
             }
-            return compared(asked, (kept, key), false);
+            return compare(requested, (pinned, key), false);
         }
-        Some(_) => pin_first_promise(session, asked).await?,
+        Some(_) => pin_first_promise(session, requested).await?,
         None => {}
     }
     let insert = async {
         lock_unmarked(session).await?;
-        insert(session, asked, fresh_key).await
+        insert(session, requested, fresh_key).await
     };
     let is_new = session.transact(insert).await?;
-    let Some(pinned) = read::pinned(session, &asked.series).await? else {
-        return Err(Failed::Passing("a series that was written is not there".into()));
+    let Some(pinned) = read::pinned(session, &requested.series).await? else {
+        return Err(Failure::Transient("a series that was inserted is missing".into()));
     };
-    compared(asked, pinned, is_new)
+    compare(requested, pinned, is_new)
 }
 
-fn compared(asked: &Definition, pinned: PinnedSeries, is_new: bool) -> Result<PinOutcome, Failed> {
+fn compare(requested: &Definition, pinned: PinnedSeries, is_new: bool) -> Result<PinOutcome, Failure> {
     let (pinned, permutation_key) = pinned;
-    match StoreError::for_difference(&pinned, asked) {
-        None => Ok(PinOutcome { is_new, ..PinOutcome::of_pinned(&pinned, asked, permutation_key) }),
-        Some(refused) => Err(Failed::Lasting(refused)),
+    match StoreError::for_difference(&pinned, requested) {
+        None => Ok(PinOutcome { is_new, ..PinOutcome::of_pinned(&pinned, requested, permutation_key) }),
+        Some(refused) => Err(Failure::Permanent(refused)),
     }
 }
 
-/// If several nodes change the rules at once, the first writes its own, and the others find them changed.
-async fn keep_rules(session: &Session, kept: &Definition, rules: &str) -> Result<(), Failed> {
+/// If several nodes change the rules at once, the first writes its own rules, and the others write that they changed.
+async fn keep_rules(session: &Session, pinned: &Definition, rules: &str) -> Result<(), Failure> {
     let sql = "UPDATE bates.series SET rules = CASE WHEN rules IS NOT DISTINCT FROM $2 THEN $3 ELSE $4 END WHERE name = $1";
-    let of: [&dyn Parameter; 4] = [&kept.series.as_str(), &kept.rules, &rules, &Definition::RULES_CHANGED];
-    write_unmarked(session, sql, &of).await
+    let parameters: [&dyn Parameter; 4] =
+        [&pinned.series.as_str(), &pinned.rules, &rules, &Definition::RULES_CHANGED];
+    write_unmarked(session, sql, &parameters).await
 }
 
-async fn write_unmarked(session: &Session, sql: &str, of: &[&dyn Parameter]) -> Result<(), Failed> {
+async fn write_unmarked(session: &Session, sql: &str, parameters: &[&dyn Parameter]) -> Result<(), Failure> {
     session.begin().await?;
     lock_unmarked(session).await?;
-    session.query(sql, of).await?;
+    session.query(sql, parameters).await?;
     session.commit().await
 }
 
 /// In a store from before promises were pinned, the first node pins it.
-async fn pin_first_promise(session: &Session, asked: &Definition) -> Result<(), Failed> {
+async fn pin_first_promise(session: &Session, requested: &Definition) -> Result<(), Failure> {
     let sql = "UPDATE bates.series SET promise = $2 WHERE name = $1 AND promise IS NULL";
-    write_unmarked(session, sql, &[&asked.series.as_str(), &asked.promise.map(Promise::name)]).await
+    write_unmarked(session, sql, &[&requested.series.as_str(), &requested.promise.map(Promise::name)]).await
 }
 
-/// Changes the promise of a series if it is `from`, once no batch is under way that has not seen it.
+/// Changes the promise of a series if it is `from`, once all batches that have not seen it are done.
 pub(crate) async fn change_promise(
     session: &Session,
     series: &SeriesName,
     PromiseChange { from, to }: PromiseChange,
     described: Option<&DescriptionChange>,
-) -> Result<bool, Failed> {
-    let change = "WITH seen AS (UPDATE bates.store SET revision = revision + 1)
+) -> Result<bool, Failure> {
+    let change = "WITH revised AS (UPDATE bates.store SET revision = revision + 1)
                   UPDATE bates.series SET promise = $3 WHERE name = $1 AND coalesce(promise, $2) IN ($2, $3)
                   RETURNING true";
     let gapless_from = if to == Promise::Gapless { "next" } else { "0" };
-    let begin = format!("UPDATE bates.cursor SET gapless_from = {gapless_from} WHERE series = $1");
+    let set_gapless = format!("UPDATE bates.cursor SET gapless_from = {gapless_from} WHERE series = $1");
     let name = series.as_str();
     session.begin().await?;
     session.batch_execute("LOCK TABLE bates.last_commit IN EXCLUSIVE MODE").await?;
@@ -87,7 +88,7 @@ pub(crate) async fn change_promise(
     let is_done = before.first().is_some_and(|row| row.get::<_, Option<&str>>(0) == Some(to.name()));
     let is_changed = !is_done && !session.query(change, &[&name, &from.name(), &to.name()]).await?.is_empty();
     if is_changed {
-        session.query(&begin, &[&name]).await?;
+        session.query(&set_gapless, &[&name]).await?;
     }
     let is_described = match described {
         Some(DescriptionChange { before, after }) => {
@@ -95,37 +96,37 @@ pub(crate) async fn change_promise(
         }
         None => true,
     };
-    let is_so = is_described && (is_done || is_changed);
-    session.batch_execute(if is_so { "COMMIT" } else { "ROLLBACK" }).await?;
-    Ok(is_so)
+    let has_promise = is_described && (is_done || is_changed);
+    session.batch_execute(if has_promise { "COMMIT" } else { "ROLLBACK" }).await?;
+    Ok(has_promise)
 }
 
-/// Answers whether the series is new: of nodes that pin it together, one is the first.
+/// Returns whether the series is new. If several nodes insert it at once, it is new for one of them.
 pub(crate) async fn insert(
     session: &Session,
-    asked: &Definition,
+    requested: &Definition,
     fresh_key: Option<&[u8]>,
-) -> Result<bool, Failed> {
+) -> Result<bool, Failure> {
     let sql = "INSERT INTO bates.series
                    (name, template, parameters, shuffled, start, reset, time_zone, construction, permutation_key, promise,
                     rules)
                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT (name) DO NOTHING RETURNING true";
-    let (start, version) = (integer(asked.start), i32::from(asked.construction));
-    let (name, promise) = (asked.series.as_str(), asked.promise.map(Promise::name));
-    let Definition { template, parameters, shuffled, reset, time_zone, rules, .. } = asked;
-    let of: [&dyn Parameter; 11] = [
+    let (start, version) = (to_i64(requested.start), i32::from(requested.construction));
+    let (name, promise) = (requested.series.as_str(), requested.promise.map(Promise::name));
+    let Definition { template, parameters, shuffled, reset, time_zone, rules, .. } = requested;
+    let parameters: [&dyn Parameter; 11] = [
         &name, template, parameters, shuffled, &start, reset, time_zone, &version, &fresh_key, &promise,
         rules,
     ];
-    Ok(!session.query(sql, &of).await?.is_empty())
+    Ok(!session.query(sql, &parameters).await?.is_empty())
 }
 
-/// Decides a request of an operator and writes the change. The locks are those of a batch that makes scopes.
+/// Decides a request of an operator and writes the change. Takes the same locks as a batch that creates scopes.
 pub(crate) async fn operate(
     session: &Session,
     scope_id: &ScopeId,
     request: &Request,
-) -> Result<Outcome, Failed> {
+) -> Result<Outcome, Failure> {
     let series = scope_id.series.as_str();
     session.begin().await?;
     lock_unmarked(session).await?;
@@ -151,32 +152,32 @@ pub(crate) async fn operate(
     Ok(outcomes.remove(0))
 }
 
-async fn adopt(session: &Session, scope_id: &ScopeId, positions: &[Position]) -> Result<(), Failed> {
+async fn adopt(session: &Session, scope_id: &ScopeId, positions: &[Position]) -> Result<(), Failure> {
     let Some(last) = positions.iter().max() else { return Ok(()) };
     let insert = "INSERT INTO bates.adopted (series, scope, position) SELECT $1, $2, * FROM UNNEST($3)
                   ON CONFLICT DO NOTHING";
     let raise =
         "UPDATE bates.cursor SET adopted_to = greatest(adopted_to, $3) WHERE series = $1 AND scope = $2";
     let (series, scope) = (scope_id.series.as_str(), scope_id.scope.as_str());
-    let all: Vec<i64> = positions.iter().map(|position| integer(position.value())).collect();
+    let all: Vec<i64> = positions.iter().map(|position| to_i64(position.value())).collect();
     session.query(insert, &[&series, &scope, &all]).await?;
-    session.query(raise, &[&series, &scope, &integer(last.value() + 1)]).await?;
+    session.query(raise, &[&series, &scope, &to_i64(last.value() + 1)]).await?;
     Ok(())
 }
 
-/// Describes a series if it has the description `before`, or this one already.
+/// Replaces the description `before` of a series. Returns `false` if the series has neither it nor the new one.
 pub(crate) async fn describe(
     session: &Session,
     series: &SeriesName,
     before: Option<&str>,
     description: Option<&str>,
-) -> Result<bool, Failed> {
+) -> Result<bool, Failure> {
     lock_unmarked(session).await?;
     let sql = "SELECT description FROM bates.series WHERE name = $1 FOR NO KEY UPDATE";
     let rows = session.query(sql, &[&series.as_str()]).await?;
-    let found = rows.first().ok_or_else(|| StoreError::UnknownSeries(series.as_str().into()))?;
-    let found: Option<&str> = found.get(0);
-    if found != before && found != description {
+    let row = rows.first().ok_or_else(|| StoreError::UnknownSeries(series.as_str().into()))?;
+    let stored: Option<&str> = row.get(0);
+    if stored != before && stored != description {
         return Ok(false);
     }
     put_description(session, series, description).await?;
@@ -187,8 +188,8 @@ pub(crate) async fn put_description(
     session: &Session,
     series: &SeriesName,
     description: Option<&str>,
-) -> Result<(), Failed> {
-    let sql = "WITH seen AS (UPDATE bates.store SET revision = revision + 1)
+) -> Result<(), Failure> {
+    let sql = "WITH revised AS (UPDATE bates.store SET revision = revision + 1)
                UPDATE bates.series SET description = $2 WHERE name = $1 RETURNING true";
     let rows = session.query(sql, &[&series.as_str(), &description]).await?;
     if rows.is_empty() { Err(StoreError::UnknownSeries(series.as_str().into()).into()) } else { Ok(()) }

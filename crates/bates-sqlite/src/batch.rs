@@ -1,4 +1,4 @@
-//! A batch of the writer: requests for numbers grouped by scope, and all other writes. Must never decide: the ledger does.
+//! A batch of the writer: number requests grouped by scope, and all other writes. The ledger decides, never this module.
 
 use bates_core::ledger::{Decision, IdempotencyKeys, Outcome, Request, decide};
 use bates_core::{ScopeId, StoreResult};
@@ -25,7 +25,7 @@ pub(crate) enum Job {
 
 #[derive(Default)]
 pub(crate) struct Batch {
-    #[expect(clippy::vec_box, reason = "they come boxed, and a sort moves pointers")]
+    #[expect(clippy::vec_box, reason = "calls arrive boxed, and sorting boxes moves only pointers")]
     calls: Vec<Box<Call>>,
     writes: Vec<Box<dyn Write>>,
 }
@@ -38,7 +38,7 @@ impl Call {
 
     fn answer(self, committed: &StoreResult<()>) {
         let outcome = match committed {
-            Ok(()) => self.outcome.expect("what was committed was decided before"),
+            Ok(()) => self.outcome.expect("a committed call was decided"),
             Err(error) => self.request.failed(error.clone()),
         };
         // The range of a caller that no longer waits becomes a gap.
@@ -54,7 +54,7 @@ impl Batch {
         }
     }
 
-    /// May be called again, in another transaction, if the commit failed.
+    /// Called again in another transaction if the commit failed.
     pub(crate) fn apply(&mut self, transaction: &Transaction<'_>, run: i64) -> Result<()> {
         // A stable sort: the requests of a scope keep their order.
         self.calls.sort_by(|one, other| one.scope_id.cmp(&other.scope_id));
@@ -93,8 +93,8 @@ fn apply_scope(
     stored.apply(transaction, series, &change, run)?;
     if let Some(series_id) = stored.series_id {
         for (call, outcome) in calls.iter().zip(&outcomes) {
-            if let Some(numbered) = call.request.new_document(outcome) {
-                assign::write(transaction, series_id, numbered, call.now)?;
+            if let Some(document) = call.request.new_document(outcome) {
+                assign::write(transaction, series_id, document, call.now)?;
             }
         }
     }

@@ -1,7 +1,7 @@
-//! The log written into the database. SQLite never does that by itself here: a database that is half written needs the
+//! Checkpoints: writing the log into the database. SQLite never does it by itself here: a half-written database needs the
 //! whole log, and the state file has to say so first.
 //!
-//! Invariant: commits are made only while the state file says what the database is without its log.
+//! Invariant: whenever a commit is made, the state file says what the database would be without its log.
 
 use std::io;
 
@@ -9,13 +9,14 @@ use bates_core::StoreError;
 use rusqlite::Connection;
 use rusqlite::wal::CheckpointMode;
 
-use crate::error::of_write;
+use crate::error::write_error;
 use crate::state_file::{Phase, StateFile};
 
-/// Max pages of 4 KiB in the log: a longer log writes a page back once for more moves. A crash leaves 40 MiB to read.
+/// Max pages of 4 KiB in the log. A longer log writes a page back once for more commits, but a crash leaves more to read:
+/// 40 MiB.
 const LOG_PAGES_MAX: i32 = 10_000;
 
-/// More pages before the next try, if a reader was in the way.
+/// Pages added before the next attempt, if a reader blocked the last one.
 const LOG_PAGES_AGAIN: i32 = 1_000;
 
 #[derive(Debug, thiserror::Error)]
@@ -27,10 +28,10 @@ pub(crate) enum CheckpointError {
 }
 
 impl CheckpointError {
-    /// Whether the disk failed: then it is unknown what is on it.
-    pub(crate) fn is_of_disk(&self) -> bool {
+    /// Whether the disk failed, so that its content is unknown.
+    pub(crate) fn is_disk_failure(&self) -> bool {
         match self {
-            Self::Sqlite(error) => matches!(of_write(error), StoreError::Poisoned(_)),
+            Self::Sqlite(error) => matches!(write_error(error), StoreError::Poisoned(_)),
             Self::State(_) => true,
         }
     }
@@ -58,9 +59,9 @@ impl Threshold {
     }
 }
 
-/// Writes the log into the database, and empties it. Answers whether both were possible: a reader may be in the way.
+/// Writes the log into the database and empties it. Returns `false` if a reader blocked it.
 pub(crate) fn empty(connection: &Connection, state: &StateFile) -> Result<bool, CheckpointError> {
-    // In two steps: a log that is empty while the state file says `Checkpoint` would be taken for a lost one.
+    // In two steps: an empty log would count as lost while the state file says `Checkpoint`.
     Ok(write_back(connection, state)? && run(connection, CheckpointMode::TRUNCATE)?.0 == 0)
 }
 
@@ -68,7 +69,7 @@ pub(crate) fn log_pages(connection: &Connection) -> rusqlite::Result<i32> {
     Ok(run(connection, CheckpointMode::NOOP)?.0)
 }
 
-/// Writes the log into the database. Answers whether all of it is there: a reader may be in the way.
+/// Writes the log into the database. Returns `false` if a reader blocked part of it.
 fn write_back(connection: &Connection, state: &StateFile) -> Result<bool, CheckpointError> {
     let (pages, written) = run(connection, CheckpointMode::NOOP)?;
     if pages != written {

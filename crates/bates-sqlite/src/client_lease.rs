@@ -1,4 +1,4 @@
-//! Leases of clients in the embedded store. Must never move a cursor.
+//! Client leases in the embedded store. Must never move a cursor.
 
 use bates_core::{
     ClientLease, ClientLeaseFilter, LeaseEnd, LeaseStore, PositionRange, SeriesName, StoreResult,
@@ -8,8 +8,9 @@ use rusqlite::{Connection, Params, Result, Row, Transaction, params};
 use uuid::Uuid;
 
 use crate::SqliteStore;
+use crate::error::WriteResult;
 use crate::held;
-use crate::write::{self, Refusable, ScopeRef, bounded, execute, integer, strange};
+use crate::write::{self, ScopeRef, execute, invalid_column, to_limit};
 
 impl LeaseStore for SqliteStore {
     async fn put_client_lease(&self, lease: ClientLease, used: Vec<Uuid>) -> StoreResult<()> {
@@ -17,12 +18,12 @@ impl LeaseStore for SqliteStore {
     }
 
     async fn end_client_lease(&self, id: Uuid, unused: Vec<PositionRange>) -> StoreResult<LeaseEnd> {
-        self.write(move |transaction| Ok(Ok(end(transaction, id, &unused)?))).await
+        self.write(move |transaction| Ok(end(transaction, id, &unused)?)).await
     }
 
     async fn client_leases(
         &self,
-        of: ClientLeaseFilter,
+        filter: ClientLeaseFilter,
         after: Option<Uuid>,
         limit: usize,
     ) -> StoreResult<Vec<ClientLease>> {
@@ -31,15 +32,13 @@ impl LeaseStore for SqliteStore {
             WHERE (?1 IS NULL OR series_id = (SELECT id FROM series WHERE name = ?1)) AND (?2 IS NULL OR id > ?2)
             ORDER BY id LIMIT ?3)";
         let (series, after) =
-            (of.series.as_ref().map(SeriesName::as_str), after.as_ref().map(Uuid::as_bytes));
-        self.read(|connection| leases(connection, condition, params![series, after, bounded(limit)]))
+            (filter.series.as_ref().map(SeriesName::as_str), after.as_ref().map(Uuid::as_bytes));
+        self.read(|connection| leases(connection, condition, params![series, after, to_limit(limit)]))
     }
 }
 
-pub(crate) fn put(transaction: &Transaction<'_>, lease: &ClientLease, used: &[Uuid]) -> Refusable<()> {
-    let Some(ScopeRef { series_id, scope }) = write::at(transaction, &lease.scope_id)? else {
-        return Ok(Err(write::unknown(&lease.scope_id.series)));
-    };
+pub(crate) fn put(transaction: &Transaction<'_>, lease: &ClientLease, used: &[Uuid]) -> WriteResult<()> {
+    let ScopeRef { series_id, scope } = write::scope_ref(transaction, &lease.scope_id)?;
     for id in used {
         let sql = "DELETE FROM client_lease WHERE id = ? AND series_id = ? AND scope = ?";
         execute(transaction, sql, params![id.as_bytes(), series_id, scope])?;
@@ -48,33 +47,33 @@ pub(crate) fn put(transaction: &Transaction<'_>, lease: &ClientLease, used: &[Uu
                VALUES (?, ?, ?, ?, ?, ?, ?)";
     let (id, at) = (lease.id.as_bytes(), lease.at.as_millisecond());
     for range in &lease.ranges {
-        let (first, last) = (integer(range.from()), integer(range.to() - 1));
+        let (first, last) = write::bounds(*range);
         execute(transaction, sql, params![id, series_id, scope, first, last, lease.caller, at])?;
     }
-    Ok(Ok(()))
+    Ok(())
 }
 
-/// Invariant: a position leaves the table in the transaction that writes down that it is lost, if it is.
+/// Invariant: positions leave the table in the transaction that records the lost ones among them.
 fn end(transaction: &Transaction<'_>, id: Uuid, unused: &[PositionRange]) -> Result<LeaseEnd> {
     let lease = leases(transaction, "id = ?", [id.as_bytes()])?.pop();
     let ended = LeaseEnd::decide(lease, unused);
     if let Some((scope_id, missing)) = ended.missing()
-        && let Some(at) = write::at(transaction, scope_id)?
+        && let Some(at) = write::find_scope(transaction, scope_id)?
     {
         execute(transaction, "DELETE FROM client_lease WHERE id = ?", [id.as_bytes()])?;
-        missing.iter().try_for_each(|lost| held::lose(transaction, at, lost.range, lost.reason))?;
+        missing.iter().try_for_each(|lost| held::record_lost(transaction, at, lost.range, lost.reason))?;
     }
     Ok(ended)
 }
 
 /// The leases that match a condition, each with all its ranges.
-fn leases(connection: &Connection, condition: &str, of: impl Params) -> Result<Vec<ClientLease>> {
+fn leases(connection: &Connection, condition: &str, values: impl Params) -> Result<Vec<ClientLease>> {
     let sql = format!(
         "SELECT first, last, id, (SELECT name FROM series WHERE series.id = series_id), scope, caller, leased_at
          FROM client_lease WHERE {condition} ORDER BY id, first"
     );
     let mut leases: Vec<ClientLease> = Vec::new();
-    for row in write::rows(connection, &sql, of, read)? {
+    for row in write::rows(connection, &sql, values, read)? {
         match leases.last_mut() {
             Some(last) if last.id == row.id => last.ranges.extend(row.ranges),
             _ => leases.push(row),
@@ -87,8 +86,8 @@ fn read(row: &Row<'_>) -> Result<ClientLease> {
     Ok(ClientLease {
         id: Uuid::from_bytes(row.get(2)?),
         scope_id: write::scope_id(row, 3)?,
-        ranges: vec![write::range(row, 0)?.ok_or_else(|| strange(0))?],
+        ranges: vec![write::range(row, 0)?.ok_or_else(|| invalid_column(0))?],
         caller: row.get::<_, String>(5)?.into(),
-        at: Timestamp::from_millisecond(row.get(6)?).map_err(|_| strange(6))?,
+        at: Timestamp::from_millisecond(row.get(6)?).map_err(|_| invalid_column(6))?,
     })
 }

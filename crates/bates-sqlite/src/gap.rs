@@ -1,4 +1,4 @@
-//! What the embedded store knows of positions, scope by scope, and the gaps that were found in it.
+//! What the embedded store knows about the positions of each scope, and the gaps of the last reconciliation.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +10,13 @@ use jiff::Timestamp;
 use rusqlite::{Connection, Result, Row, Transaction, params};
 
 use crate::SqliteStore;
+use crate::error::WriteResult;
 use crate::held::{self, Held};
 use crate::outbox::millis;
-use crate::write::{self, Refusable, ScopeRef, bounded, execute, integer, rows, strange, whole};
+use crate::write::{self, ScopeRef, execute, invalid_column, rows, to_i64, to_limit, to_u64};
 
-/// All ranges of a scope, each with its kind, except those that processes hold in memory. `?3` is the run of this process;
-/// clients whose leases are older than `?4` are silent.
+/// All ranges of a scope with their kinds, except those that processes hold in memory. `?3` is the run of this process.
+/// Clients whose leases are older than `?4` count as silent.
 const RANGES: &str = "
     SELECT first, last, 'issued' FROM ledger WHERE series_id = ?1 AND scope = ?2
     UNION ALL
@@ -33,7 +34,7 @@ const DOCUMENTS: &str = "
         FROM document WHERE series_id = ?1 AND scope = ?2
         AND state IN ('dead', 'abandoned', 'voided', 'pending', 'reserved')";
 
-/// Gaps that are found again keep the time when they were seen.
+/// A gap that was known before keeps its `seen_at`.
 const PUT: &str = "
     INSERT INTO gap (series_id, scope, first, last, reason, seen_at) VALUES (?, ?, ?, ?, ?, ?)
     ON CONFLICT (series_id, scope, first) DO UPDATE SET last = excluded.last, reason = excluded.reason,
@@ -50,12 +51,12 @@ impl GapStore for SqliteStore {
         let sql = "SELECT series_id, scope, next, version, adopted_to, gapless_from, held_from, run FROM cursor
              WHERE series_id = (SELECT id FROM series WHERE name = ?) AND (? OR scope > ?) ORDER BY scope LIMIT ?";
         let after_key = after.as_ref().map_or("", ScopeKey::as_str);
-        let of = params![series.as_str(), after.is_none(), after_key, bounded(limit)];
-        let asker = Asker { run: self.run, now: self.steady.now(), purpose };
+        let values = params![series.as_str(), after.is_none(), after_key, to_limit(limit)];
+        let reader = ScopeReader { run: self.run, now: self.clock.now(), purpose };
         self.read(|connection| {
-            // One snapshot: otherwise a document numbered meanwhile would look like a missing one.
+            // One snapshot: otherwise a document that is numbered meanwhile would look missing.
             let snapshot = connection.unchecked_transaction()?;
-            rows(&snapshot, sql, of, |row| asker.scope(&snapshot, row))
+            rows(&snapshot, sql, values, |row| reader.scope(&snapshot, row))
         })
     }
 
@@ -69,7 +70,7 @@ impl GapStore for SqliteStore {
 
     async fn gaps(
         &self,
-        of: GapFilter,
+        filter: GapFilter,
         after: Option<(ScopeId, u64)>,
         limit: usize,
     ) -> StoreResult<Vec<Gap>> {
@@ -79,46 +80,46 @@ impl GapStore for SqliteStore {
                        AND (series.name, gap.scope, gap.first) > (?3, ?4, ?5)
                    ORDER BY series.name, gap.scope, gap.first LIMIT ?6";
         let (series, scope) =
-            (of.series.as_ref().map(SeriesName::as_str), of.scope.as_ref().map(ScopeKey::as_str));
-        // No name is smaller than the empty one.
+            (filter.series.as_ref().map(SeriesName::as_str), filter.scope.as_ref().map(ScopeKey::as_str));
+        // Every name follows the empty one.
         let (name, key, first) = after.as_ref().map_or(("", "", 0), |(ScopeId { series, scope }, first)| {
-            (series.as_str(), scope.as_str(), integer(*first))
+            (series.as_str(), scope.as_str(), to_i64(*first))
         });
-        let of = params![series, scope, name, key, first, bounded(limit)];
-        Ok(self.read(|connection| rows(connection, sql, of, gap))?.into_iter().flatten().collect())
+        let values = params![series, scope, name, key, first, to_limit(limit)];
+        Ok(self.read(|connection| rows(connection, sql, values, gap))?.into_iter().flatten().collect())
     }
 }
 
 #[derive(Clone, Copy)]
-struct Asker {
+struct ScopeReader {
     run: i64,
     now: i64,
     purpose: ReadPurpose,
 }
 
-impl Asker {
+impl ScopeReader {
     fn scope(self, connection: &Connection, row: &Row<'_>) -> Result<ScopeRecord> {
         let scope = row.get_ref(1)?.as_str()?;
         let at = ScopeRef::new(row.get(0)?, scope);
-        let cursor = Cursor { next: whole(row.get(2)?), version: whole(row.get(3)?) };
+        let cursor = Cursor { next: to_u64(row.get(2)?), version: to_u64(row.get(3)?) };
         let mut ranges = self.ranges(connection, at)?;
         if let Some(from) = row.get::<_, Option<i64>>(6)? {
-            let held = Held { from: whole(from), run: row.get(7)? };
+            let held = Held { from: to_u64(from), run: row.get(7)? };
             let kind = if held.run == self.run { RangeKind::Held } else { RangeKind::Crashed };
-            let left = held::left(connection, at, held, cursor.next)?;
-            ranges.extend(left.iter().map(|range| RangeRecord { range, kind }));
+            let still_held = held::still_held(connection, at, held, cursor.next)?;
+            ranges.extend(still_held.iter().map(|range| RangeRecord { range, kind }));
         }
-        let (adopted_to, gapless_from) = (whole(row.get(4)?), whole(row.get(5)?));
+        let (adopted_to, gapless_from) = (to_u64(row.get(4)?), to_u64(row.get(5)?));
         Ok(ScopeRecord { scope: ScopeKey::from_store(scope), cursor, adopted_to, gapless_from, ranges })
     }
 
     fn ranges(self, connection: &Connection, at: ScopeRef<'_>) -> Result<Vec<RangeRecord>> {
         let documents = if self.purpose == ReadPurpose::Reconcile { DOCUMENTS } else { "" };
-        let silent = self.now.saturating_sub(millis(CLIENT_LEASE_TTL));
-        let of = params![at.series_id, at.scope, self.run, silent];
-        rows(connection, &[RANGES, documents].concat(), of, |row| {
-            let range = write::range(row, 0)?.ok_or_else(|| strange(1))?;
-            let kind = RangeKind::from_name(row.get_ref(2)?.as_str()?).ok_or_else(|| strange(2))?;
+        let oldest = self.now.saturating_sub(millis(CLIENT_LEASE_TTL));
+        let values = params![at.series_id, at.scope, self.run, oldest];
+        rows(connection, &[RANGES, documents].concat(), values, |row| {
+            let range = write::range(row, 0)?.ok_or_else(|| invalid_column(1))?;
+            let kind = RangeKind::from_name(row.get_ref(2)?.as_str()?).ok_or_else(|| invalid_column(2))?;
             Ok(RangeRecord { range, kind })
         })
     }
@@ -129,23 +130,23 @@ fn put_gaps(
     series: &SeriesName,
     scopes: &[(ScopeKey, Vec<MissingRange>)],
     now: i64,
-) -> Refusable<()> {
-    let Some(series_id) = write::series(transaction, series)? else { return Ok(Err(write::unknown(series))) };
-    let found = "SELECT first FROM gap WHERE series_id = ? AND scope = ?";
-    let close = "DELETE FROM gap WHERE series_id = ? AND scope = ? AND first = ?";
+) -> WriteResult<()> {
+    let series_id = write::series_id(transaction, series)?;
+    let select = "SELECT first FROM gap WHERE series_id = ? AND scope = ?";
+    let delete = "DELETE FROM gap WHERE series_id = ? AND scope = ? AND first = ?";
     for (scope, missing) in scopes {
         let scope = scope.as_str();
-        let firsts: BTreeSet<i64> = missing.iter().map(|missing| integer(missing.range.from())).collect();
-        let before: Vec<i64> = rows(transaction, found, params![series_id, scope], |row| row.get(0))?;
+        let firsts: BTreeSet<i64> = missing.iter().map(|missing| to_i64(missing.range.from())).collect();
+        let before: Vec<i64> = rows(transaction, select, params![series_id, scope], |row| row.get(0))?;
         for first in before.iter().filter(|first| !firsts.contains(first)) {
-            execute(transaction, close, params![series_id, scope, first])?;
+            execute(transaction, delete, params![series_id, scope, first])?;
         }
         for MissingRange { range, reason } in missing {
-            let (first, last) = (integer(range.from()), integer(range.to() - 1));
+            let (first, last) = write::bounds(*range);
             execute(transaction, PUT, params![series_id, scope, first, last, reason.name(), now])?;
         }
     }
-    Ok(Ok(()))
+    Ok(())
 }
 
 fn gap(row: &Row<'_>) -> Result<Option<Gap>> {
@@ -153,12 +154,9 @@ fn gap(row: &Row<'_>) -> Result<Option<Gap>> {
     let range = write::range(row, 2)?;
     let reason = GapReason::from_name(row.get_ref(4)?.as_str()?);
     let scope = ScopeKey::from_store(row.get_ref(1)?.as_str()?);
-    let seen = Timestamp::from_millisecond(row.get(5)?).unwrap_or(Timestamp::MAX);
+    let first_seen = Timestamp::from_millisecond(row.get(5)?).unwrap_or(Timestamp::MAX);
     // Rows that cannot be read are left out.
     let (Some(series), Some(range), Some(reason)) = (series, range, reason) else { return Ok(None) };
-    Ok(Some(Gap {
-        scope_id: ScopeId { series, scope },
-        missing: MissingRange { range, reason },
-        first_seen: seen,
-    }))
+    let missing = MissingRange { range, reason };
+    Ok(Some(Gap { scope_id: ScopeId { series, scope }, missing, first_seen }))
 }

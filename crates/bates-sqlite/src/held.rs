@@ -1,25 +1,26 @@
-//! Positions that processes hold in memory, and those that are lost.
+//! Positions that processes hold in memory, and lost positions.
 //!
-//! Invariant: a process that lives has written where its holding begins before it hands anything of it out.
+//! Invariant: a running process writes where its held positions begin before it issues any of them.
 
 use bates_core::{GapReason, PositionRange, RangeSet};
 use rusqlite::{Connection, Result, Transaction, params};
 
-use crate::write::{self, ScopeRef, integer};
+use crate::write::{self, ScopeRef, to_i64};
 
-/// What a run holds of a scope: from here up to the cursor, but for what other tables have.
+/// The positions that a run holds in a scope: from `from` up to the cursor, except those in other tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) from: u64,
     pub(crate) run: i64,
 }
 
-pub(crate) fn begin(connection: &Connection) -> Result<i64> {
+pub(crate) fn begin_run(connection: &Connection) -> Result<i64> {
     connection.execute("INSERT INTO run DEFAULT VALUES", [])?;
     Ok(connection.last_insert_rowid())
 }
 
-pub(crate) fn left(
+/// The positions of `held` below `next` that no other table has.
+pub(crate) fn still_held(
     connection: &Connection,
     ScopeRef { series_id, scope }: ScopeRef<'_>,
     held: Held,
@@ -28,20 +29,20 @@ pub(crate) fn left(
     let mut elsewhere = Vec::new();
     for table in ["ledger", "lost", "pooled", "client_lease"] {
         let sql = format!("SELECT first, last FROM {table} WHERE series_id = ? AND scope = ? AND last >= ?");
-        let of = params![series_id, scope, integer(held.from)];
-        let ranges = write::rows(connection, &sql, of, |row| write::range(row, 0))?;
+        let values = params![series_id, scope, to_i64(held.from)];
+        let ranges = write::rows(connection, &sql, values, |row| write::range(row, 0))?;
         elsewhere.extend(ranges.into_iter().flatten());
     }
     Ok(RangeSet::of(PositionRange::new(held.from, next)).difference(&RangeSet::of(elsewhere)))
 }
 
-pub(crate) fn lose(
+pub(crate) fn record_lost(
     transaction: &Transaction<'_>,
     ScopeRef { series_id, scope }: ScopeRef<'_>,
     range: PositionRange,
     reason: GapReason,
 ) -> Result<()> {
     let sql = "INSERT OR REPLACE INTO lost (series_id, scope, first, last, reason) VALUES (?, ?, ?, ?, ?)";
-    let (first, last) = (integer(range.from()), integer(range.to() - 1));
+    let (first, last) = write::bounds(range);
     write::execute(transaction, sql, params![series_id, scope, first, last, reason.name()]).map(drop)
 }

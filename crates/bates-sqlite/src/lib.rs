@@ -1,7 +1,8 @@
-//! The embedded store: cursors in SQLite, in one folder, written by one thread that commits for all who wait.
+//! The embedded store: cursors in SQLite, in one folder, written by one thread that combines waiting requests into one
+//! commit.
 //!
-//! Owns the schema, the folder and its lock. Must never answer before a commit is on disk, nor go on after a write whose
-//! outcome is unknown.
+//! Owns the schema, the folder and its lock. Must never answer before a commit is on disk, nor continue after a write
+//! whose outcome is unknown.
 
 mod audit;
 mod batch;

@@ -1,71 +1,72 @@
-//! What decides how positions read: written once, and compared ever after.
+//! The settings that decide the text of a number: written once, and compared ever after.
 
 use bates_core::{
     Definition, DescriptionChange, PinOutcome, PinnedSeries, Promise, PromiseChange, SeriesName, StoreError,
 };
 use rusqlite::{Connection, Result, Transaction, params};
 
-use crate::write::{self, Refusable, execute, integer, whole};
+use crate::error::WriteResult;
+use crate::write::{self, execute, to_i64, to_u64};
 
 pub(crate) fn pin(
     transaction: &Transaction<'_>,
-    asked: &Definition,
+    requested: &Definition,
     fresh_key: Option<&[u8]>,
-) -> Refusable<PinOutcome> {
-    let Some((pinned, permutation_key)) = pinned(transaction, &asked.series)? else {
+) -> WriteResult<PinOutcome> {
+    let Some((pinned, permutation_key)) = pinned(transaction, &requested.series)? else {
         let sql =
             "INSERT INTO series (name, template, parameters, shuffled, start, reset, time_zone, construction,
                  permutation_key, promise, rules)
              VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
-        let Definition { series, template, parameters, shuffled, reset, time_zone, rules, .. } = asked;
-        let (name, start, version) = (series.as_str(), integer(asked.start), asked.construction);
-        let promise = asked.promise.map(Promise::name);
+        let Definition { series, template, parameters, shuffled, reset, time_zone, rules, .. } = requested;
+        let (name, start, version) = (series.as_str(), to_i64(requested.start), requested.construction);
+        let promise = requested.promise.map(Promise::name);
         let values = params![
             name, template, parameters, shuffled, start, reset, time_zone, version, fresh_key, promise, rules
         ];
         execute(transaction, sql, values)?;
         let permutation_key = fresh_key.map(<[u8]>::to_vec);
-        return Ok(Ok(PinOutcome { permutation_key, is_new: true, has_changed_rules: false }));
+        return Ok(PinOutcome { permutation_key, is_new: true, has_changed_rules: false });
     };
-    if let Some(refused) = StoreError::for_difference(&pinned, asked) {
-        return Ok(Err(refused));
+    if let Some(refused) = StoreError::for_difference(&pinned, requested) {
+        return Err(refused.into());
     }
-    if let (None, Some(promise)) = (pinned.promise, asked.promise) {
+    if let (None, Some(promise)) = (pinned.promise, requested.promise) {
         let sql = "UPDATE series SET promise = ? WHERE name = ?";
-        execute(transaction, sql, [promise.name(), asked.series.as_str()])?;
+        execute(transaction, sql, [promise.name(), requested.series.as_str()])?;
     }
-    if let Some(rules) = pinned.rules_to_keep(asked) {
+    if let Some(rules) = pinned.rules_to_keep(requested) {
         let sql = "UPDATE series SET rules = ? WHERE name = ?";
-        execute(transaction, sql, [rules, asked.series.as_str()])?;
+        execute(transaction, sql, [rules, requested.series.as_str()])?;
     }
-    Ok(Ok(PinOutcome::of_pinned(&pinned, asked, permutation_key)))
+    Ok(PinOutcome::of_pinned(&pinned, requested, permutation_key))
 }
 
-/// Changes the promise of a series if it is `from`. Scopes that become gapless are so from their cursors on.
+/// Changes the promise of a series if it is `from`. Scopes that become gapless are gapless from their cursors on.
 pub(crate) fn change_promise(
     transaction: &Transaction<'_>,
     series: &SeriesName,
     PromiseChange { from, to }: PromiseChange,
     described: Option<&DescriptionChange>,
-) -> Refusable<bool> {
+) -> WriteResult<bool> {
     let sql = "SELECT promise FROM series WHERE name = ?";
     let pinned: Option<Option<String>> = write::row(transaction, sql, [series.as_str()], |row| row.get(0))?;
-    let Some(pinned) = pinned else { return Ok(Err(write::unknown(series))) };
+    let pinned = pinned.ok_or_else(|| write::unknown(series))?;
     if pinned.as_deref().is_some_and(|pinned| pinned != from.name()) {
-        return Ok(Ok(pinned.as_deref() == Some(to.name())));
+        return Ok(pinned.as_deref() == Some(to.name()));
     }
-    if let Some(DescriptionChange { before, after }) = described {
-        match write::describe(transaction, series, Some(before), Some(after))? {
-            Ok(true) => {}
-            refused => return Ok(refused),
-        }
+    if let Some(DescriptionChange { before, after }) = described
+        && !write::describe(transaction, series, Some(before), Some(after))?
+    {
+        return Ok(false);
     }
     execute(transaction, "UPDATE series SET promise = ? WHERE name = ?", [to.name(), series.as_str()])?;
     let gapless_from = if to == Promise::Gapless { "next" } else { "0" };
-    let of = "series_id = (SELECT id FROM series WHERE name = ?)";
-    let sql = format!("UPDATE cursor SET gapless_from = {gapless_from} WHERE {of}");
+    let sql = format!(
+        "UPDATE cursor SET gapless_from = {gapless_from} WHERE series_id = (SELECT id FROM series WHERE name = ?)"
+    );
     execute(transaction, &sql, [series.as_str()])?;
-    Ok(Ok(true))
+    Ok(true)
 }
 
 pub(crate) fn promises(connection: &Connection) -> Result<Vec<(SeriesName, Promise)>> {
@@ -88,7 +89,7 @@ pub(crate) fn pinned(connection: &Connection, series: &SeriesName) -> Result<Opt
             template: text(0)?,
             parameters: text(7)?,
             shuffled: row.get(1)?,
-            start: whole(row.get(2)?),
+            start: to_u64(row.get(2)?),
             reset: text(3)?,
             time_zone: text(4)?,
             construction: row.get(5)?,

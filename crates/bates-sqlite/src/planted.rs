@@ -1,5 +1,5 @@
-//! Bugs on purpose, which tests have to catch: only with the feature `planted-bugs`, which only builds for tests have,
-//! and only if the environment asks for one.
+//! Deliberate bugs that tests have to catch. They exist only with the feature `planted-bugs`, in test builds, and only if
+//! the environment asks for one.
 
 use std::sync::mpsc::Receiver;
 
@@ -13,9 +13,9 @@ use crate::batch::{Batch, Job};
 pub(crate) enum Bug {
     SkipSync,
     AnswerBeforeCommit,
-    /// A tail goes back wherever the cursor stands.
+    /// A released range returns wherever the cursor stands.
     GiveBackWithoutCompare,
-    /// Numbers are answered before it is recorded who took them.
+    /// Numbers are answered before the audit records their caller.
     AnswerBeforeRecord,
     OpenBelowAnswered,
 }
@@ -32,7 +32,7 @@ pub(crate) fn is_planted(bug: Bug) -> bool {
             "answer-before-record" => Some(Bug::AnswerBeforeRecord),
             "open-below-answered" => Some(Bug::OpenBelowAnswered),
             "push-without-fence" => None,
-            other => panic!("BATES_PLANTED_BUG={other} is no bug that can be planted"),
+            other => panic!("unknown bug BATES_PLANTED_BUG={other}"),
         });
     *PLANTED == Some(bug)
 }
@@ -42,14 +42,14 @@ pub(crate) const fn is_planted(_: Bug) -> bool {
     false
 }
 
-/// More records than the callers of a test have under way, so that some of them were answered.
-const HELD_BACK: usize = 32;
+/// More records than the callers of a test wait for, so that some of the missing ones were answered.
+const HELD_BACK_MAX: usize = 32;
 
-pub(crate) fn held_back(records: Vec<AuditRecord>) -> Vec<AuditRecord> {
+pub(crate) fn hold_back(records: Vec<AuditRecord>) -> Vec<AuditRecord> {
     static HELD: Mutex<Vec<AuditRecord>> = Mutex::new(Vec::new());
     let mut held = HELD.lock();
     held.extend(records);
-    let over = held.len().saturating_sub(HELD_BACK);
+    let over = held.len().saturating_sub(HELD_BACK_MAX);
     held.drain(..over).collect()
 }
 

@@ -1,7 +1,7 @@
 //! Shared pools in the embedded store: loaded, decided by the ledger, and written.
 //!
-//! Must never move a cursor. Invariant: a position leaves `pooled` only in the transaction that writes down what
-//! became of it.
+//! Must never move a cursor. Invariant: a position leaves `pooled` only in the transaction that records what became of
+//! it.
 
 use bates_core::ledger::{PoolBefore, PoolChange, PoolState, PooledRange, RowBounds};
 use bates_core::{
@@ -11,8 +11,9 @@ use bates_core::{
 use rusqlite::{Connection, Result, Row, Transaction, params};
 
 use crate::SqliteStore;
+use crate::error::WriteResult;
 use crate::held::{self, Held};
-use crate::write::{self, Refusable, ScopeRef, bounded, execute, integer, strange, whole};
+use crate::write::{self, ScopeRef, execute, invalid_column, to_i64, to_limit, to_u64};
 
 const SELECT: &str = "SELECT epoch, server_run, server_replication, scope FROM pool
     WHERE series_id = (SELECT id FROM series WHERE name = ?)";
@@ -22,7 +23,7 @@ impl PoolStore for SqliteStore {
         if let Some(pool) = self.read(|connection| find(connection, &scope_id))? {
             return Ok(pool);
         }
-        self.write(move |transaction| make(transaction, &scope_id)).await
+        self.write(move |transaction| find_or_create(transaction, &scope_id)).await
     }
 
     async fn pools(
@@ -33,17 +34,17 @@ impl PoolStore for SqliteStore {
     ) -> StoreResult<Vec<(ScopeKey, Pool)>> {
         let sql = format!("{SELECT} AND (? OR scope > ?) ORDER BY scope LIMIT ?");
         let after_key = after.as_ref().map_or("", ScopeKey::as_str);
-        let of = params![series.as_str(), after.is_none(), after_key, bounded(limit)];
+        let values = params![series.as_str(), after.is_none(), after_key, to_limit(limit)];
         let read = |row: &Row<'_>| Ok((ScopeKey::from_store(row.get_ref(3)?.as_str()?), read(row)?));
-        self.read(|connection| write::rows(connection, &sql, of, read))
+        self.read(|connection| write::rows(connection, &sql, values, read))
     }
 
     async fn renew_pool(&self, scope_id: ScopeId, renewal: RenewRequest) -> StoreResult<Option<Pool>> {
         self.write(move |transaction| renew(transaction, &scope_id, &renewal)).await
     }
 
-    async fn settle_pool(&self, scope_id: ScopeId, settling: PoolSettlement) -> StoreResult<()> {
-        self.write(move |transaction| settle(transaction, &scope_id, &settling)).await
+    async fn settle_pool(&self, scope_id: ScopeId, settlement: PoolSettlement) -> StoreResult<()> {
+        self.write(move |transaction| settle(transaction, &scope_id, &settlement)).await
     }
 }
 
@@ -57,13 +58,13 @@ fn name(state: PoolState) -> &'static str {
 
 pub(crate) fn put(transaction: &Transaction<'_>, at: ScopeRef<'_>, row: &PooledRange<i64>) -> Result<()> {
     let sql = "INSERT INTO pooled (series_id, scope, first, last, state, run) VALUES (?, ?, ?, ?, ?, ?)";
-    let (first, last) = (integer(row.range.from()), integer(row.range.to() - 1));
-    let of = params![at.series_id, at.scope, first, last, name(row.state), row.holder];
-    execute(transaction, sql, of).map(drop)
+    let (first, last) = write::bounds(row.range);
+    let values = params![at.series_id, at.scope, first, last, name(row.state), row.holder];
+    execute(transaction, sql, values).map(drop)
 }
 
-/// Writes positions that were handed out while the process holds others below them. They join the range before them, and
-/// rows below all that is held are deleted: there are never more rows than leases.
+/// Records positions that were handed out while the process holds others below them. Adjacent ranges are merged and rows
+/// below the first held position are deleted, so there are never more rows than held ranges.
 pub(crate) fn put_popped(
     transaction: &Transaction<'_>,
     at: ScopeRef<'_>,
@@ -71,10 +72,10 @@ pub(crate) fn put_popped(
     held: Held,
 ) -> Result<()> {
     let forget = "DELETE FROM pooled WHERE series_id = ? AND scope = ? AND state = 'popped' AND last < ?";
-    execute(transaction, forget, params![at.series_id, at.scope, integer(held.from)])?;
+    execute(transaction, forget, params![at.series_id, at.scope, to_i64(held.from)])?;
     let join =
         "UPDATE pooled SET last = ? WHERE series_id = ? AND scope = ? AND state = 'popped' AND last = ?";
-    let (first, last) = (integer(range.from()), integer(range.to() - 1));
+    let (first, last) = write::bounds(range);
     if execute(transaction, join, params![last, at.series_id, at.scope, first - 1])? > 0 {
         return Ok(());
     }
@@ -89,48 +90,44 @@ pub(crate) fn forget_server(transaction: &Transaction<'_>, at: ScopeRef<'_>) -> 
 
 fn read(row: &Row<'_>) -> Result<Pool> {
     let (run, replication) = (row.get_ref(1)?.as_str_or_null()?, row.get_ref(2)?.as_str_or_null()?);
-    Ok(Pool { epoch: whole(row.get(0)?), server: ServerIdentity::known(run, replication) })
+    Ok(Pool { epoch: to_u64(row.get(0)?), server: ServerIdentity::known(run, replication) })
 }
 
 fn find(connection: &Connection, scope_id: &ScopeId) -> Result<Option<Pool>> {
-    let of = params![scope_id.series.as_str(), scope_id.scope.as_str()];
-    write::row(connection, &format!("{SELECT} AND scope = ?"), of, read)
+    let values = params![scope_id.series.as_str(), scope_id.scope.as_str()];
+    write::row(connection, &format!("{SELECT} AND scope = ?"), values, read)
 }
 
-fn make(transaction: &Transaction<'_>, scope_id: &ScopeId) -> Refusable<Pool> {
+fn find_or_create(transaction: &Transaction<'_>, scope_id: &ScopeId) -> WriteResult<Pool> {
     let sql = "INSERT OR IGNORE INTO pool (series_id, scope) SELECT id, ? FROM series WHERE name = ?";
     execute(transaction, sql, params![scope_id.scope.as_str(), scope_id.series.as_str()])?;
-    Ok(find(transaction, scope_id)?.ok_or_else(|| write::unknown(&scope_id.series)))
+    Ok(find(transaction, scope_id)?.ok_or_else(|| write::unknown(&scope_id.series))?)
 }
 
 fn renew(
     transaction: &Transaction<'_>,
     scope_id: &ScopeId,
     renewal: &RenewRequest,
-) -> Refusable<Option<Pool>> {
-    let Some(at) = write::at(transaction, scope_id)? else {
-        return Ok(Err(write::unknown(&scope_id.series)));
-    };
-    let _ = make(transaction, scope_id)?;
+) -> WriteResult<Option<Pool>> {
+    let at = write::scope_ref(transaction, scope_id)?;
+    find_or_create(transaction, scope_id)?;
     let Some(change) = load(transaction, at, scope_id, ALL)?.renew(renewal.clone()) else {
-        return Ok(Ok(None));
+        return Ok(None);
     };
     let server = change.pool.server.as_ref();
     let (run, replication) = (server.map(|server| &server.run), server.map(|server| &server.replication));
     let sql =
         "UPDATE pool SET epoch = ?, server_run = ?, server_replication = ? WHERE series_id = ? AND scope = ?";
-    let epoch = integer(change.pool.epoch);
+    let epoch = to_i64(change.pool.epoch);
     execute(transaction, sql, params![epoch, run, replication, at.series_id, at.scope])?;
     apply(transaction, at, &change)?;
-    Ok(Ok(Some(change.pool)))
+    Ok(Some(change.pool))
 }
 
-fn settle(transaction: &Transaction<'_>, scope_id: &ScopeId, settling: &PoolSettlement) -> Refusable<()> {
-    let Some(at) = write::at(transaction, scope_id)? else {
-        return Ok(Err(write::unknown(&scope_id.series)));
-    };
-    let change = load(transaction, at, scope_id, settling.row_bounds())?.settle(settling);
-    Ok(Ok(apply(transaction, at, &change)?))
+fn settle(transaction: &Transaction<'_>, scope_id: &ScopeId, settlement: &PoolSettlement) -> WriteResult<()> {
+    let at = write::scope_ref(transaction, scope_id)?;
+    let change = load(transaction, at, scope_id, settlement.row_bounds())?.settle(settlement);
+    Ok(apply(transaction, at, &change)?)
 }
 
 const ALL: RowBounds = RowBounds { from: 0, to: i64::MAX as u64, below: 0 };
@@ -139,7 +136,7 @@ fn load(
     transaction: &Transaction<'_>,
     at: ScopeRef<'_>,
     scope_id: &ScopeId,
-    needed: RowBounds,
+    bounds: RowBounds,
 ) -> Result<PoolBefore<i64>> {
     let read = |row: &Row<'_>| {
         let state = match row.get_ref(2)?.as_str()? {
@@ -147,28 +144,28 @@ fn load(
             "pushed" => PoolState::Pushed,
             _ => PoolState::Popped,
         };
-        let range = write::range(row, 0)?.ok_or_else(|| strange(0))?;
+        let range = write::range(row, 0)?.ok_or_else(|| invalid_column(0))?;
         Ok(PooledRange { range, state, holder: row.get(3)? })
     };
-    let of = params![at.series_id, at.scope];
-    let RowBounds { from, to, below } = needed;
+    let RowBounds { from, to, below } = bounds;
     let pooled = "SELECT first, last, state, run FROM pooled WHERE series_id = ? AND scope = ?
                   AND (first < ? AND last >= ? OR first < ? OR state = 'popped')";
-    let those = params![at.series_id, at.scope, integer(to), integer(from), integer(below)];
+    let values = params![at.series_id, at.scope, to_i64(to), to_i64(from), to_i64(below)];
     let held_from = "SELECT held_from FROM cursor WHERE series_id = ? AND scope = ?";
-    let held_from: Option<Option<i64>> = write::row(transaction, held_from, of, |row| row.get(0))?;
+    let held_from: Option<Option<i64>> =
+        write::row(transaction, held_from, params![at.series_id, at.scope], |row| row.get(0))?;
     Ok(PoolBefore {
         pool: find(transaction, scope_id)?.unwrap_or_default(),
-        rows: write::rows(transaction, pooled, those, read)?,
-        held_from: held_from.flatten().map(whole),
+        rows: write::rows(transaction, pooled, values, read)?,
+        held_from: held_from.flatten().map(to_u64),
     })
 }
 
 fn apply(transaction: &Transaction<'_>, at: ScopeRef<'_>, change: &PoolChange<i64>) -> Result<()> {
     let sql = "DELETE FROM pooled WHERE series_id = ? AND scope = ? AND first = ?";
     for first in &change.removed {
-        execute(transaction, sql, params![at.series_id, at.scope, integer(*first)])?;
+        execute(transaction, sql, params![at.series_id, at.scope, to_i64(*first)])?;
     }
     change.added.iter().try_for_each(|row| put(transaction, at, row))?;
-    change.lost.iter().try_for_each(|lost| held::lose(transaction, at, lost.range, lost.reason))
+    change.lost.iter().try_for_each(|lost| held::record_lost(transaction, at, lost.range, lost.reason))
 }

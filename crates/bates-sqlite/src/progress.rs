@@ -1,10 +1,10 @@
-//! How many commits the store has had, and when the last one was made: one row.
+//! The number of commits of the store and the time of the last one: one row.
 //!
-//! Invariant: every transaction that changes anything writes this row, which names the last commit of a damaged log.
+//! Invariant: every transaction that changes anything updates this row. So it names the last commit of a damaged log.
 
 use rusqlite::{Connection, Result, Row, Transaction, params};
 
-use crate::write::{execute, integer, whole};
+use crate::write::{execute, to_i64, to_u64};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Progress {
@@ -14,11 +14,11 @@ pub(crate) struct Progress {
 }
 
 pub(crate) fn read(connection: &Connection) -> Result<Progress> {
-    let read = |row: &Row<'_>| Ok(Progress { commits: whole(row.get(0)?), seen_at: row.get(1)? });
+    let read = |row: &Row<'_>| Ok(Progress { commits: to_u64(row.get(0)?), seen_at: row.get(1)? });
     connection.query_row("SELECT commits, seen_at FROM progress", [], read)
 }
 
 pub(crate) fn raise(transaction: &Transaction<'_>, commits: u64, now: i64) -> Result<()> {
     let sql = "UPDATE progress SET commits = ?, seen_at = ?";
-    execute(transaction, sql, params![integer(commits), now]).map(drop)
+    execute(transaction, sql, params![to_i64(commits), now]).map(drop)
 }

@@ -11,7 +11,7 @@ const SCHEMA: &str = include_str!("schema.sql");
 /// The version of `schema.sql`, which the database holds as its `user_version`. A change of the schema raises it.
 const VERSION: u32 = 13;
 
-/// Whether a database has no schema yet. Refuses one of another version.
+/// Whether a database has no schema yet. Refuses a schema of another version.
 pub(crate) fn is_missing(connection: &Connection) -> Result<bool, OpenError> {
     match connection.pragma_query_value(None, "user_version", |row| row.get(0))? {
         0 => Ok(true),
@@ -20,7 +20,7 @@ pub(crate) fn is_missing(connection: &Connection) -> Result<bool, OpenError> {
     }
 }
 
-/// Creates the schema if it is missing, with `mark` in the same transaction. Answers whether it was missing.
+/// Creates the schema if it is missing, with `mark` in the same transaction. Returns whether it was missing.
 pub(crate) fn create(connection: &mut Connection, mark: Option<&MoveMark>) -> Result<bool, OpenError> {
     if !is_missing(connection)? {
         return Ok(false);

@@ -178,7 +178,7 @@ CREATE TABLE pooled (
     scope     TEXT NOT NULL,
     first     INTEGER NOT NULL,
     last      INTEGER NOT NULL,
-    -- The process of `run` holds what is 'granted' until it is 'pushed'. A 'popped' row is kept only while that process
+    -- The process of `run` holds 'granted' positions until they are 'pushed'. A 'popped' row is kept only while that process
     -- holds positions below it: `cursor.held_from` names only the first position of what it holds. What a caller was
     -- given past the pool while the process holds others is such a row, too.
     state     TEXT NOT NULL CHECK (state IN ('granted', 'pushed', 'popped')),
@@ -206,8 +206,8 @@ CREATE TABLE audit (
 CREATE INDEX audit_by_position ON audit (series_id, scope, first);
 CREATE INDEX audit_by_time ON audit (series_id, taken_at, id);
 
--- What clients hold in advance, one row a range. The end of a lease deletes its rows and writes what was not used to
--- `lost`. The time is milliseconds since 1970, by the clock of the process.
+-- Client leases: positions that clients hold in advance, one row per range. The end of a lease deletes its rows and writes
+-- the unused positions to `lost`. The time is milliseconds since 1970, by the clock of the process.
 CREATE TABLE client_lease (
     id        BLOB NOT NULL,
     series_id INTEGER NOT NULL REFERENCES series (id),

@@ -9,13 +9,13 @@ use rusqlite::{Connection, Result, Transaction, params};
 use crate::held::{self, Held};
 use crate::planted::{Bug, is_planted};
 use crate::pool;
-use crate::write::{self, ScopeRef, bounded, enter, execute, integer, whole};
+use crate::write::{self, ScopeRef, execute, record_issued, to_i64, to_limit, to_u64};
 
-/// The row of a series, for scopes that a batch creates: read for the first of them and written once for all.
+/// The row of a series in which a batch creates scopes: read for the first scope, and written once for all.
 #[derive(Default)]
 pub(crate) struct SeriesRow {
     is_read: bool,
-    /// `None` if there is no such series.
+    /// `None` if the series does not exist.
     row: Option<(i64, SeriesBefore)>,
     scopes_added: u64,
 }
@@ -35,7 +35,7 @@ impl SeriesRow {
         Ok(self.row.map(|(id, before)| (id, with_added(before))))
     }
 
-    /// Writes how many scopes the batch has added.
+    /// Adds the new scopes to the count of the series.
     pub(crate) fn apply(&self, transaction: &Transaction<'_>) -> Result<()> {
         match self.row {
             Some((id, _)) if self.scopes_added > 0 => add_scopes(transaction, id, self.scopes_added),
@@ -47,18 +47,18 @@ impl SeriesRow {
 fn read_series(transaction: &Transaction<'_>, series: &SeriesName) -> Result<Option<(i64, SeriesBefore)>> {
     let sql = "SELECT id, scopes, start FROM series WHERE name = ?";
     write::row(transaction, sql, [series.as_str()], |row| {
-        Ok((row.get(0)?, SeriesBefore { scopes: whole(row.get(1)?), start: whole(row.get(2)?) }))
+        Ok((row.get(0)?, SeriesBefore { scopes: to_u64(row.get(1)?), start: to_u64(row.get(2)?) }))
     })
 }
 
 pub(crate) fn add_scopes(transaction: &Transaction<'_>, series_id: i64, count: u64) -> Result<()> {
     let sql = "UPDATE series SET scopes = scopes + ? WHERE id = ?";
-    execute(transaction, sql, params![integer(count), series_id]).map(drop)
+    execute(transaction, sql, params![to_i64(count), series_id]).map(drop)
 }
 
-pub(crate) struct StoredScope<'p> {
-    scope_id: &'p ScopeId,
-    /// `None` if there is no such series.
+pub(crate) struct StoredScope<'s> {
+    scope_id: &'s ScopeId,
+    /// `None` if the series does not exist.
     pub(crate) series_id: Option<i64>,
     pub(crate) before: ScopeBefore,
 }
@@ -67,31 +67,28 @@ struct CursorRow {
     series_id: i64,
     cursor: Cursor,
     held: Option<Held>,
-    /// The first position past all adopted ones.
+    /// The end of the adopted positions.
     adopted_to: u64,
 }
 
-impl<'p> StoredScope<'p> {
+impl<'s> StoredScope<'s> {
     pub(crate) fn load<'r>(
         transaction: &Transaction<'_>,
-        scope_id: &'p ScopeId,
+        scope_id: &'s ScopeId,
         series: &mut SeriesRow,
         requests: impl Iterator<Item = &'r Request> + Clone,
         run: i64,
     ) -> Result<Self> {
         let Some(CursorRow { series_id, cursor, held, adopted_to }) = cursor_row(transaction, scope_id)?
         else {
-            // Only a new scope needs the row of its series: nearly every request is for a scope that exists.
+            // Only a new scope needs the row of its series, and new scopes are rare.
             let (series_id, series) = series.load(transaction, &scope_id.series)?.unzip();
-            return Ok(Self {
-                scope_id,
-                series_id,
-                before: ScopeBefore { series, ..ScopeBefore::default() },
-            });
+            let before = ScopeBefore { series, ..ScopeBefore::default() };
+            return Ok(Self { scope_id, series_id, before });
         };
         let at = ScopeRef::new(series_id, scope_id.scope.as_str());
         let crashed = match held.filter(|held| held.run != run) {
-            Some(held) => held::left(transaction, at, held, cursor.next)?,
+            Some(held) => held::still_held(transaction, at, held, cursor.next)?,
             None => RangeSet::default(),
         };
         let mut adopted = AdoptedPositions::for_requests(cursor, adopted_to, requests.clone());
@@ -111,9 +108,10 @@ impl<'p> StoredScope<'p> {
 
 fn planted_cursor<'r>(cursor: Cursor, mut requests: impl Iterator<Item = &'r Request>) -> Cursor {
     if is_planted(Bug::GiveBackWithoutCompare)
-        && let Some(Request::Release(tail)) = requests.find(|request| matches!(request, Request::Release(_)))
+        && let Some(Request::Release(release)) =
+            requests.find(|request| matches!(request, Request::Release(_)))
     {
-        return Cursor { next: tail.range.to(), version: tail.version };
+        return Cursor { next: release.range.to(), version: release.version };
     }
     cursor
 }
@@ -123,9 +121,9 @@ fn cursor_row(transaction: &Transaction<'_>, scope_id: &ScopeId) -> Result<Optio
                WHERE series_id = (SELECT id FROM series WHERE name = ?) AND scope = ?";
     write::row(transaction, sql, params![scope_id.series.as_str(), scope_id.scope.as_str()], |row| {
         let run = row.get::<_, Option<i64>>(4)?;
-        let held = row.get::<_, Option<i64>>(3)?.zip(run).map(|(from, run)| Held { from: whole(from), run });
-        let cursor = Cursor { next: whole(row.get(1)?), version: whole(row.get(2)?) };
-        Ok(CursorRow { series_id: row.get(0)?, cursor, held, adopted_to: whole(row.get(5)?) })
+        let held = row.get::<_, Option<i64>>(3)?.zip(run).map(|(from, run)| Held { from: to_u64(from), run });
+        let cursor = Cursor { next: to_u64(row.get(1)?), version: to_u64(row.get(2)?) };
+        Ok(CursorRow { series_id: row.get(0)?, cursor, held, adopted_to: to_u64(row.get(5)?) })
     })
 }
 
@@ -145,9 +143,9 @@ impl StoredScope<'_> {
             series.scopes_added += u64::from(change.is_new);
         } else if change.held_from != self.before.held_from {
             let sql = "UPDATE cursor SET held_from = ? WHERE series_id = ? AND scope = ?";
-            execute(transaction, sql, params![change.held_from.map(integer), at.series_id, at.scope])?;
+            execute(transaction, sql, params![change.held_from.map(to_i64), at.series_id, at.scope])?;
         }
-        change.issued.iter().try_for_each(|range| enter(transaction, at, *range))?;
+        change.issued.iter().try_for_each(|range| record_issued(transaction, at, *range))?;
         for range in &change.pooled {
             let row = PooledRange { range: *range, state: PoolState::Granted, holder: run };
             pool::put(transaction, at, &row)?;
@@ -157,7 +155,10 @@ impl StoredScope<'_> {
                 pool::put_popped(transaction, at, *range, held)?;
             }
         }
-        change.lost.iter().try_for_each(|lost| held::lose(transaction, at, lost.range, lost.reason))?;
+        change
+            .lost
+            .iter()
+            .try_for_each(|lost| held::record_lost(transaction, at, lost.range, lost.reason))?;
         if !change.adopted.is_empty() {
             adopt(transaction, at, &change.adopted)?;
         }
@@ -165,7 +166,7 @@ impl StoredScope<'_> {
     }
 }
 
-/// The caller counts a new scope, with [`add_scopes`].
+/// The caller counts a new scope with [`add_scopes`].
 pub(crate) fn put_cursor(
     transaction: &Transaction<'_>,
     ScopeRef { series_id, scope }: ScopeRef<'_>,
@@ -173,31 +174,27 @@ pub(crate) fn put_cursor(
     held: Option<Held>,
     is_new: bool,
 ) -> Result<()> {
-    let (next, version) = (integer(cursor.next), integer(cursor.version));
-    let (held_from, run) = (held.map(|held| integer(held.from)), held.map(|held| held.run));
-    let of = params![next, version, held_from, run, series_id, scope];
-    if is_new {
-        let insert =
-            "INSERT INTO cursor (next, version, held_from, run, series_id, scope) VALUES (?, ?, ?, ?, ?, ?)";
-        execute(transaction, insert, of).map(drop)
+    let (next, version) = (to_i64(cursor.next), to_i64(cursor.version));
+    let (held_from, run) = (held.map(|held| to_i64(held.from)), held.map(|held| held.run));
+    let sql = if is_new {
+        "INSERT INTO cursor (next, version, held_from, run, series_id, scope) VALUES (?, ?, ?, ?, ?, ?)"
     } else {
         // A released range was never handed out, so the scope is gapless from its first position on.
-        let update = "UPDATE cursor SET next = ?1, version = ?2, held_from = ?3, run = ?4,
-                          gapless_from = min(gapless_from, ?1)
-                      WHERE series_id = ?5 AND scope = ?6";
-        execute(transaction, update, of).map(drop)
-    }
+        "UPDATE cursor SET next = ?1, version = ?2, held_from = ?3, run = ?4, gapless_from = min(gapless_from, ?1)
+         WHERE series_id = ?5 AND scope = ?6"
+    };
+    execute(transaction, sql, params![next, version, held_from, run, series_id, scope]).map(drop)
 }
 
-/// Invariant: the cursor, which is there already, knows in the same commit where the adopted positions end.
+/// Invariant: the cursor exists, and the same commit writes to it where the adopted positions end.
 pub(crate) fn adopt(transaction: &Transaction<'_>, at: ScopeRef<'_>, positions: &[Position]) -> Result<()> {
     let insert = "INSERT OR IGNORE INTO adopted (series_id, scope, position) VALUES (?, ?, ?)";
     for position in positions {
-        execute(transaction, insert, params![at.series_id, at.scope, integer(position.value())])?;
+        execute(transaction, insert, params![at.series_id, at.scope, to_i64(position.value())])?;
     }
-    let past = positions.iter().max().map_or(0, |last| integer(last.value() + 1));
+    let end = positions.iter().max().map_or(0, |last| to_i64(last.value() + 1));
     let raise = "UPDATE cursor SET adopted_to = max(adopted_to, ?) WHERE series_id = ? AND scope = ?";
-    execute(transaction, raise, params![past, at.series_id, at.scope]).map(drop)
+    execute(transaction, raise, params![end, at.series_id, at.scope]).map(drop)
 }
 
 pub(crate) fn adopted_positions(
@@ -209,6 +206,6 @@ pub(crate) fn adopted_positions(
     let sql =
         "SELECT position FROM adopted WHERE series_id = (SELECT id FROM series WHERE name = ?) AND scope = ?
                    AND position >= ? ORDER BY position LIMIT ?";
-    let of = params![scope_id.series.as_str(), scope_id.scope.as_str(), integer(from), bounded(limit)];
-    write::rows(connection, sql, of, |row| Ok(write::position(row.get(0)?)))
+    let values = params![scope_id.series.as_str(), scope_id.scope.as_str(), to_i64(from), to_limit(limit)];
+    write::rows(connection, sql, values, |row| Ok(write::position(row.get(0)?)))
 }

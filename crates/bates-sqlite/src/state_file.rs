@@ -1,5 +1,5 @@
-//! The state file, `bates.state`: whether the store is open or was closed, and the last commit whose answers were
-//! sent. It is written in place, into two slots in turn, so that a write that was cut off leaves the one before it.
+//! The state file, `bates.state`: whether the store is open or closed, and the last commit whose answers were sent.
+//! Writes alternate between two slots, so that a torn write leaves the one before it.
 //!
 //! Invariant: it is never ahead of the database. A commit is written here only once it is on disk.
 
@@ -11,19 +11,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-/// Slots are this far apart: a torn or unreadable page of the disk takes one of them.
+/// The distance between slots: a torn or unreadable disk page damages only one of them.
 const SLOT_BYTES: usize = 4096;
 const SLOTS: usize = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Nothing was answered yet: there may be no database.
+    /// No number was issued yet; the database may be missing.
     New,
-    /// A move has begun to make the store: there may be no database, and only the move makes one.
+    /// A move is creating the store. The database may be missing, and only the move may create it.
     Arriving,
-    /// A process has the store open, or it crashed. The database needs its log.
+    /// A process has the store open, or crashed. The database needs its log.
     Open,
-    /// As `Open`, while the log is written into the database, which is a mixture without it.
+    /// Like `Open`, during a checkpoint: without its log, the database mixes old and new pages.
     Checkpoint,
     /// The database is complete without its log.
     Closed,
@@ -55,7 +55,7 @@ pub(crate) struct Content {
 }
 
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum StateFileRead {
     Missing,
     Unreadable,
     Readable(StateFile),
@@ -65,7 +65,7 @@ pub(crate) enum Found {
 pub(crate) struct StateFile {
     path: PathBuf,
     written: Mutex<Written>,
-    /// A copy of the phase: callers must not wait for a write.
+    /// A copy of the phase, so that callers need not wait for a write.
     is_stopped: AtomicBool,
 }
 
@@ -73,29 +73,31 @@ pub(crate) struct StateFile {
 struct Written {
     file: File,
     content: Content,
-    /// Counts writes: the newer slot has the higher one.
+    /// Counts writes: the newer slot has the higher serial.
     serial: u64,
 }
 
 impl StateFile {
-    pub(crate) fn find(path: &Path) -> io::Result<Found> {
+    pub(crate) fn find(path: &Path) -> io::Result<StateFileRead> {
         let mut file = match File::options().read(true).write(true).open(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Missing),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(StateFileRead::Missing),
             file => file?,
         };
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         Ok(match newest(&bytes) {
-            Some((serial, content)) => Found::Readable(Self::new(path, Written { file, content, serial })),
-            None => Found::Unreadable,
+            Some((serial, content)) => {
+                StateFileRead::Readable(Self::new(path, Written { file, content, serial }))
+            }
+            None => StateFileRead::Unreadable,
         })
     }
 
-    /// Makes the file, or replaces it, in one step. The folder has to be synced afterwards.
+    /// Creates or replaces the file atomically. The caller syncs the folder afterwards.
     pub(crate) fn create(path: &Path, content: Content) -> io::Result<Self> {
         let next = path.with_extension("state-new");
         let file = File::options().create(true).truncate(true).read(true).write(true).open(&next)?;
-        // The whole length is written now: overwriting it later needs no room on the disk.
+        // The full length is written now, so that later writes need no disk space.
         file.write_all_at(&[0; SLOTS * SLOT_BYTES], 0)?;
         let mut written = Written { file, content, serial: 0 };
         for _ in 0..SLOTS {
@@ -119,14 +121,15 @@ impl StateFile {
         self.written.lock().content
     }
 
-    /// Written before the answers of this commit. Not synced: a power cut may leave it older than the log, never newer.
+    /// Called before the answers of a commit are sent. Not synced: after a power cut the file may be older than the log,
+    /// never newer.
     pub(crate) fn answered(&self, commits: u64) -> io::Result<()> {
         let mut written = self.written.lock();
         let Content { phase, .. } = written.content;
         if phase == Phase::Stopped { Ok(()) } else { written.put(Content { phase, commits }) }
     }
 
-    /// Enters a phase, durably. Where commits are missing it stays `Stopped`.
+    /// Enters a phase durably. A store that lacks commits stays `Stopped`.
     pub(crate) fn enter(&self, phase: Phase) -> io::Result<()> {
         let mut written = self.written.lock();
         let Content { phase: before, commits } = written.content;
@@ -137,12 +140,12 @@ impl StateFile {
         written.file.sync_data()
     }
 
-    /// The store is open at this commit. Where commits are missing it stays `Stopped`.
+    /// Records that the store is open at this commit. A store that lacks commits stays `Stopped`.
     pub(crate) fn open(&self, commits: u64) -> io::Result<()> {
         if self.is_stopped() { Ok(()) } else { self.accept(commits) }
     }
 
-    /// The loss of the commits after this one is accepted.
+    /// Accepts the loss of all commits after this one.
     pub(crate) fn accept(&self, commits: u64) -> io::Result<()> {
         let mut written = self.written.lock();
         written.put(Content { phase: Phase::Open, commits })?;
@@ -151,7 +154,7 @@ impl StateFile {
         Ok(())
     }
 
-    /// Whether the file was neither removed nor replaced since it was opened.
+    /// Whether the open file is still the one at its path.
     pub(crate) fn is_in_place(&self) -> bool {
         let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
         let opened = self.written.lock().file.metadata().map(identity);
@@ -175,11 +178,11 @@ fn newest(bytes: &[u8]) -> Option<(u64, Content)> {
 }
 
 fn render(serial: u64, Content { phase, commits }: Content) -> String {
-    let said = format!("bates store {:<10} commit {commits:020} write {serial:020}", phase.name());
-    format!("{said} check {:016x}\n", check(said.as_bytes()))
+    let content = format!("bates store {:<10} commit {commits:020} write {serial:020}", phase.name());
+    format!("{content} check {:016x}\n", checksum(content.as_bytes()))
 }
 
-/// Only what would be written in just this way is read.
+/// Accepts only a line that [`render`] would write.
 fn parse(slot: &[u8]) -> Option<(u64, Content)> {
     let line = slot.split_inclusive(|byte| *byte == b'\n').next()?;
     let mut words = str::from_utf8(line).ok()?.split_whitespace().skip(2);
@@ -192,7 +195,7 @@ fn parse(slot: &[u8]) -> Option<(u64, Content)> {
 }
 
 /// FNV-1a: one changed byte always changes it.
-fn check(bytes: &[u8]) -> u64 {
+fn checksum(bytes: &[u8]) -> u64 {
     let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix)
 }
@@ -205,8 +208,8 @@ mod tests {
 
     fn content_of(path: &Path) -> Option<Content> {
         match StateFile::find(path).unwrap() {
-            Found::Readable(file) => Some(file.content()),
-            Found::Missing | Found::Unreadable => None,
+            StateFileRead::Readable(file) => Some(file.content()),
+            StateFileRead::Missing | StateFileRead::Unreadable => None,
         }
     }
 
@@ -214,7 +217,7 @@ mod tests {
     fn the_last_write_is_read_back() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("bates.state");
-        assert!(matches!(StateFile::find(&path).unwrap(), Found::Missing));
+        assert!(matches!(StateFile::find(&path).unwrap(), StateFileRead::Missing));
         let file = StateFile::create(&path, OPEN).unwrap();
         assert_eq!(content_of(&path), Some(OPEN));
         for commits in 8..20 {
@@ -256,7 +259,7 @@ mod tests {
             bytes[bit / 8] ^= 1 << (bit % 8);
         }
         fs::write(&path, "garbage").unwrap();
-        assert!(matches!(StateFile::find(&path).unwrap(), Found::Unreadable));
+        assert!(matches!(StateFile::find(&path).unwrap(), StateFileRead::Unreadable));
     }
 
     #[test]

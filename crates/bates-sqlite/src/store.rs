@@ -16,72 +16,75 @@ use rusqlite::{Connection, Row, Transaction, params};
 use uuid::Uuid;
 
 use crate::batch::{Call, Job};
-use crate::error::{Damage, OpenError, of_read};
-use crate::folder::{Folder, OpenMode, failed};
+use crate::error::{Damage, OpenError, WriteResult, read_error};
+use crate::folder::{Folder, OpenMode, io_error};
 use crate::open::{self, Opened};
-use crate::outbox::Steady;
+use crate::outbox::SteadyClock;
 use crate::state_file::StateFile;
-use crate::write::{self, Refusable, bounded, rows, whole};
-use crate::writer::{Awaited, Writer};
+use crate::write::{self, rows, to_limit, to_u64};
+use crate::writer::{PendingWrite, Writer};
 use crate::{held, moving, pin, progress, scope};
 
 pub struct SqliteStore {
-    /// `None` once the store is being dropped: then the writer stops.
+    /// `None` while the store is dropped, which stops the writer.
     writes: Option<Sender<Job>>,
     writer: Option<JoinHandle<Option<Writer>>>,
     reader: Mutex<Option<Connection>>,
     state: Arc<StateFile>,
-    pub(crate) steady: Steady,
+    pub(crate) clock: SteadyClock,
     pub(crate) run: i64,
     identity: Uuid,
     process: ProcessGuard,
-    // Invariant: last, so that the lock is given up after the database is closed.
+    // Invariant: the last field, so that the lock is released after the database is closed.
     folder: Folder,
 }
 
 impl SqliteStore {
-    pub fn open(path: &Path, opening: OpenMode) -> Result<Self, OpenError> {
-        let store = Self::open_to_move(path, opening)?;
-        match store.read(moving::marked).map_err(|error| OpenError::Unreadable(error.to_string().into()))? {
+    pub fn open(path: &Path, mode: OpenMode) -> Result<Self, OpenError> {
+        let store = Self::open_to_move(path, mode)?;
+        match store
+            .read(moving::read_mark)
+            .map_err(|error| OpenError::Unreadable(error.to_string().into()))?
+        {
             None => Ok(store),
             Some(MoveMark::Left(left)) => Err(OpenError::Left(left.other)),
             Some(MoveMark::Arriving(arriving)) => Err(OpenError::Arriving(arriving.other)),
         }
     }
 
-    /// Also opens a store that was left or is being filled.
-    pub fn open_to_move(path: &Path, opening: OpenMode) -> Result<Self, OpenError> {
-        Self::open_marked(path, opening, None)
+    /// Also opens a store that a move has left or is filling.
+    pub fn open_to_move(path: &Path, mode: OpenMode) -> Result<Self, OpenError> {
+        Self::open_marked(path, mode, None)
     }
 
-    /// Opens the store that a move fills. A new one has the mark from the beginning, so it is never served too early.
+    /// Opens the store that a move fills. A new store is created with the mark, so it is never served too early.
     pub fn open_arriving(path: &Path, mark: &MoveMark) -> Result<Self, OpenError> {
         Self::open_marked(path, OpenMode::First, Some(mark))
     }
 
-    fn open_marked(path: &Path, opening: OpenMode, mark: Option<&MoveMark>) -> Result<Self, OpenError> {
-        let Opened { folder, writer, reader, identity } = open::open(path, opening, mark)?;
-        let (state, steady, run) = (writer.state.clone(), writer.steady, writer.run);
+    fn open_marked(path: &Path, mode: OpenMode, mark: Option<&MoveMark>) -> Result<Self, OpenError> {
+        let Opened { folder, writer, reader, identity } = open::open(path, mode, mark)?;
+        let (state, clock, run) = (writer.state.clone(), writer.clock, writer.run);
         let (writes, waiting) = mpsc::channel();
         let writer = thread::Builder::new()
             .name("bates-writer".to_owned())
             .spawn(move || writer.run(&waiting))
-            .map_err(failed("start the writer of", path))?;
+            .map_err(io_error("start the writer of", path))?;
         let reader = Mutex::new(Some(reader));
         let process = ProcessGuard::current();
         let (writes, writer) = (Some(writes), Some(writer));
-        Ok(Self { writes, writer, reader, state, steady, run, identity, process, folder })
+        Ok(Self { writes, writer, reader, state, clock, run, identity, process, folder })
     }
 
-    /// Lets a store that was opened with [`Opening::Stopped`] issue again, and answers whether commits were missing. The
-    /// numbers of missing commits come again, unless the cursors were raised above them before.
+    /// Lets a store that was opened with [`OpenMode::Stopped`] issue again, and returns whether commits were missing. Raise
+    /// the cursors first: otherwise the numbers of missing commits are issued again.
     pub fn accept_loss(&self) -> StoreResult<bool> {
         if !self.state.is_stopped() {
             return Ok(false);
         }
         let commits = self.read(progress::read)?.commits;
-        let failed = |error| StoreError::Unavailable(format!("cannot write bates.state: {error}").into());
-        self.state.accept(commits).map(|()| true).map_err(failed)
+        let unwritten = |error| StoreError::Unavailable(format!("cannot write bates.state: {error}").into());
+        self.state.accept(commits).map(|()| true).map_err(unwritten)
     }
 
     pub(crate) fn check_complete(&self) -> StoreResult<()> {
@@ -93,24 +96,24 @@ impl SqliteStore {
 
     pub(crate) async fn write<T: Send + 'static>(
         &self,
-        work: impl Fn(&Transaction<'_>) -> Refusable<T> + Send + 'static,
+        work: impl Fn(&Transaction<'_>) -> WriteResult<T> + Send + 'static,
     ) -> StoreResult<T> {
-        let (awaited, answer) = Awaited::new(work);
-        self.send(Job::Write(Box::new(awaited)))?;
-        answer.await.unwrap_or_else(|_| Err(gone()))
+        let (pending, answer) = PendingWrite::new(work);
+        self.send(Job::Write(Box::new(pending)))?;
+        answer.await.unwrap_or_else(|_| Err(writer_stopped()))
     }
 
-    pub(crate) async fn ask(&self, scope_id: ScopeId, request: Request) -> StoreResult<Outcome> {
-        let (call, answer) = Call::new(scope_id, request, self.steady.now());
+    pub(crate) async fn submit(&self, scope_id: ScopeId, request: Request) -> StoreResult<Outcome> {
+        let (call, answer) = Call::new(scope_id, request, self.clock.now());
         self.send(Job::Call(Box::new(call)))?;
-        answer.await.map_err(|_| gone())
+        answer.await.map_err(|_| writer_stopped())
     }
 
     fn send(&self, job: Job) -> StoreResult<()> {
         if self.process.is_forked() {
             return Err(StoreError::Forked);
         }
-        self.writes.as_ref().ok_or_else(gone)?.send(job).map_err(|_| gone())
+        self.writes.as_ref().ok_or_else(writer_stopped)?.send(job).map_err(|_| writer_stopped())
     }
 
     pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> StoreResult<T> {
@@ -119,24 +122,24 @@ impl SqliteStore {
         }
         let reader = self.reader.lock();
         let reader = reader.as_ref().ok_or_else(|| StoreError::Unavailable("the store is closed".into()))?;
-        work(reader).map_err(|error| of_read(&error))
+        work(reader).map_err(|error| read_error(&error))
     }
 }
 
-fn gone() -> StoreError {
-    StoreError::Poisoned("the writer has stopped: the store must be opened again".into())
+fn writer_stopped() -> StoreError {
+    StoreError::Poisoned("the writer has stopped: open the store again".into())
 }
 
-/// What was sent is still written; then the database is closed and the lock given up.
+/// Waiting writes are finished, then the database is closed and the lock released.
 impl Drop for SqliteStore {
     fn drop(&mut self) {
         if self.process.is_forked() {
-            // Closing the database, which the other process has open, would write to it.
+            // The parent has the database open, and closing it here would write to it.
             std::mem::forget((self.writes.take(), self.writer.take(), self.reader.get_mut().take()));
             return;
         }
         drop(self.writes.take());
-        // A writer that failed or panicked leaves everything as a crash does.
+        // If the writer failed or panicked, the files stay as after a crash.
         let writer = self.writer.take().and_then(|writer| writer.join().ok().flatten());
         drop(self.reader.lock().take());
         if let Some(writer) = writer {
@@ -169,7 +172,7 @@ impl SeriesStore for SqliteStore {
     async fn descriptions(&self) -> StoreResult<Vec<(SeriesName, Box<str>)>> {
         let sql = "SELECT name, description FROM series WHERE description IS NOT NULL ORDER BY name";
         let read = |row: &Row<'_>| {
-            let name = row.get_ref(0)?.as_str()?.parse().expect("only names were written");
+            let name = row.get_ref(0)?.as_str()?.parse().expect("Bates writes only valid series names");
             Ok((name, row.get::<_, String>(1)?.into()))
         };
         self.read(|connection| rows(connection, sql, [], read))
@@ -197,15 +200,15 @@ impl SeriesStore for SqliteStore {
 impl CursorStore for SqliteStore {
     async fn grant(&self, request: GrantRequest) -> Result<Grant, GrantError> {
         self.check_complete()?;
-        self.ask(request.scope_id.clone(), Request::Grant(request)).await?.into_grant()
+        self.submit(request.scope_id.clone(), Request::Grant(request)).await?.into_grant()
     }
 
-    async fn release(&self, tail: ReleaseRequest) -> StoreResult<ReleaseOutcome> {
-        self.ask(tail.scope_id.clone(), Request::Release(tail)).await?.into_release()
+    async fn release(&self, release: ReleaseRequest) -> StoreResult<ReleaseOutcome> {
+        self.submit(release.scope_id.clone(), Request::Release(release)).await?.into_release()
     }
 
     async fn cursor(&self, scope_id: ScopeId) -> StoreResult<Option<Cursor>> {
-        self.read(|connection| match write::at(connection, &scope_id)? {
+        self.read(|connection| match write::find_scope(connection, &scope_id)? {
             Some(at) => write::cursor(connection, at.series_id, at.scope),
             None => Ok(None),
         })
@@ -221,41 +224,39 @@ impl CursorStore for SqliteStore {
                    WHERE series_id = (SELECT id FROM series WHERE name = ?) AND (? OR scope > ?)
                    ORDER BY scope LIMIT ?";
         let after_key = after.as_ref().map_or("", ScopeKey::as_str);
-        let of = params![series.as_str(), after.is_none(), after_key, bounded(limit)];
+        let values = params![series.as_str(), after.is_none(), after_key, to_limit(limit)];
         let read = |row: &Row<'_>| {
-            let cursor = Cursor { next: whole(row.get(1)?), version: whole(row.get(2)?) };
+            let cursor = Cursor { next: to_u64(row.get(1)?), version: to_u64(row.get(2)?) };
             Ok((ScopeKey::from_store(row.get_ref(0)?.as_str()?), cursor))
         };
-        self.read(|connection| rows(connection, sql, of, read))
+        self.read(|connection| rows(connection, sql, values, read))
     }
 
     async fn issued_ranges(&self, scope_id: ScopeId) -> StoreResult<Vec<PositionRange>> {
         let sql = "SELECT first, last FROM ledger
                    WHERE series_id = (SELECT id FROM series WHERE name = ?) AND scope = ?";
-        let of = params![scope_id.series.as_str(), scope_id.scope.as_str()];
-        let issued = self.read(|connection| rows(connection, sql, of, |row| write::range(row, 0)))?;
+        let values = params![scope_id.series.as_str(), scope_id.scope.as_str()];
+        let issued = self.read(|connection| rows(connection, sql, values, |row| write::range(row, 0)))?;
         Ok(RangeSet::of(issued.into_iter().flatten()).iter().collect())
     }
 
     async fn burn(&self, burned: Vec<(ScopeId, PositionRange)>) -> StoreResult<()> {
         self.write(move |transaction| {
             for (scope_id, range) in &burned {
-                let Some(at) = write::at(transaction, scope_id)? else {
-                    return Ok(Err(write::unknown(&scope_id.series)));
-                };
-                held::lose(transaction, at, *range, GapReason::Burned)?;
+                let at = write::scope_ref(transaction, scope_id)?;
+                held::record_lost(transaction, at, *range, GapReason::Burned)?;
             }
-            Ok(Ok(()))
+            Ok(())
         })
         .await
     }
 
     async fn raise_floor(&self, scope_id: ScopeId, floor: u64) -> StoreResult<Cursor> {
-        self.ask(scope_id, Request::RaiseFloor(floor)).await?.into_floor()
+        self.submit(scope_id, Request::RaiseFloor(floor)).await?.into_floor()
     }
 
     async fn adopt_positions(&self, scope_id: ScopeId, positions: Vec<Position>) -> StoreResult<u64> {
-        self.ask(scope_id, Request::Adopt(positions)).await?.into_adopted()
+        self.submit(scope_id, Request::Adopt(positions)).await?.into_adopted()
     }
 
     async fn adopted_positions(

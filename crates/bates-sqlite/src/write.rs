@@ -4,90 +4,104 @@ use bates_core::{Cursor, Position, PositionRange, ScopeId, ScopeKey, SeriesName,
 use rusqlite::types::Type;
 use rusqlite::{Connection, Error, OptionalExtension, Params, Result, Row, Transaction, params};
 
-/// An answer of the store, inside an outcome of the database.
-pub(crate) type Refusable<T> = Result<std::result::Result<T, StoreError>>;
+use crate::error::WriteResult;
 
-pub(crate) fn execute(connection: &Connection, sql: &str, of: impl Params) -> Result<usize> {
-    connection.prepare_cached(sql)?.execute(of)
+pub(crate) fn execute(connection: &Connection, sql: &str, values: impl Params) -> Result<usize> {
+    connection.prepare_cached(sql)?.execute(values)
 }
 
 pub(crate) fn row<T>(
     connection: &Connection,
     sql: &str,
-    of: impl Params,
+    values: impl Params,
     read: impl FnOnce(&Row<'_>) -> Result<T>,
 ) -> Result<Option<T>> {
-    connection.prepare_cached(sql)?.query_row(of, read).optional()
+    connection.prepare_cached(sql)?.query_row(values, read).optional()
 }
 
 pub(crate) fn rows<T>(
     connection: &Connection,
     sql: &str,
-    of: impl Params,
+    values: impl Params,
     read: impl FnMut(&Row<'_>) -> Result<T>,
 ) -> Result<Vec<T>> {
-    connection.prepare_cached(sql)?.query_map(of, read)?.collect()
+    connection.prepare_cached(sql)?.query_map(values, read)?.collect()
 }
 
-/// The range in the columns `first` and, after it, `last`.
+/// Reads the range in column `first` and the column after it.
 pub(crate) fn range(row: &Row<'_>, first: usize) -> Result<Option<PositionRange>> {
-    Ok(PositionRange::new(whole(row.get(first)?), whole(row.get(first + 1)?) + 1))
+    Ok(PositionRange::new(to_u64(row.get(first)?), to_u64(row.get(first + 1)?) + 1))
 }
 
-/// The place in the columns `column`, a name, and, after it, a scope.
+/// The first and the last position of a range, as columns hold them.
+pub(crate) fn bounds(range: PositionRange) -> (i64, i64) {
+    (to_i64(range.from()), to_i64(range.to() - 1))
+}
+
+/// Reads a series name in `column` and a scope in the column after it.
 pub(crate) fn scope_id(row: &Row<'_>, column: usize) -> Result<ScopeId> {
-    let series = row.get_ref(column)?.as_str()?.parse().map_err(|_| strange(column))?;
+    let series = row.get_ref(column)?.as_str()?.parse().map_err(|_| invalid_column(column))?;
     Ok(ScopeId { series, scope: ScopeKey::from_store(row.get_ref(column + 1)?.as_str()?) })
 }
 
-/// A column holds a value that Bates never writes.
-pub(crate) fn strange(column: usize) -> Error {
+/// The error for a value that Bates never writes.
+pub(crate) fn invalid_column(column: usize) -> Error {
     Error::InvalidColumnType(column, "text".to_owned(), Type::Text)
 }
 
-pub(crate) fn bounded(limit: usize) -> i64 {
+pub(crate) fn to_limit(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
-pub(crate) fn probe(transaction: &Transaction<'_>) -> Refusable<()> {
-    // Any change makes the writer raise the number of commits.
+/// Checks that the store can write: any change makes the writer raise the number of commits.
+pub(crate) fn probe(transaction: &Transaction<'_>) -> WriteResult<()> {
     execute(transaction, "UPDATE progress SET commits = commits", [])?;
-    Ok(Ok(()))
+    Ok(())
 }
 
-/// Describes a series if it has the description `before`, or this one already.
+/// Replaces the description `before` of a series. Returns `false` if the series has neither it nor the new one.
 pub(crate) fn describe(
     transaction: &Transaction<'_>,
     series: &SeriesName,
     before: Option<&str>,
     description: Option<&str>,
-) -> Refusable<bool> {
+) -> WriteResult<bool> {
     let sql = "SELECT description FROM series WHERE name = ?";
-    let found: Option<Option<String>> = row(transaction, sql, [series.as_str()], |row| row.get(0))?;
-    let found = found.as_ref().map(Option::as_deref);
-    if found.is_some_and(|found| found != before && found != description) {
-        return Ok(Ok(false));
+    let stored: Option<Option<String>> = row(transaction, sql, [series.as_str()], |row| row.get(0))?;
+    let stored = stored.as_ref().map(Option::as_deref);
+    if stored.is_some_and(|stored| stored != before && stored != description) {
+        return Ok(false);
     }
-    Ok(put_description(transaction, series, description)?.map(|()| true))
+    put_description(transaction, series, description)?;
+    Ok(true)
 }
 
 pub(crate) fn put_description(
     transaction: &Transaction<'_>,
     series: &SeriesName,
     description: Option<&str>,
-) -> Refusable<()> {
+) -> WriteResult<()> {
     let sql = "UPDATE series SET description = ? WHERE name = ?";
     let changed = execute(transaction, sql, params![description, series.as_str()])?;
-    Ok(if changed == 1 { Ok(()) } else { Err(unknown(series)) })
+    if changed == 1 { Ok(()) } else { Err(unknown(series).into()) }
 }
 
-pub(crate) fn series(connection: &Connection, series: &SeriesName) -> Result<Option<i64>> {
+fn find_series(connection: &Connection, series: &SeriesName) -> Result<Option<i64>> {
     row(connection, "SELECT id FROM series WHERE name = ?", [series.as_str()], |row| row.get(0))
 }
 
-/// The key of the rows at a place; `None` if there is no such series.
-pub(crate) fn at<'p>(connection: &Connection, scope_id: &'p ScopeId) -> Result<Option<ScopeRef<'p>>> {
-    Ok(series(connection, &scope_id.series)?.map(|id| ScopeRef::new(id, scope_id.scope.as_str())))
+pub(crate) fn series_id(connection: &Connection, series: &SeriesName) -> WriteResult<i64> {
+    Ok(find_series(connection, series)?.ok_or_else(|| unknown(series))?)
+}
+
+/// The key of the rows of a scope; `None` if its series does not exist.
+pub(crate) fn find_scope<'s>(connection: &Connection, scope_id: &'s ScopeId) -> Result<Option<ScopeRef<'s>>> {
+    Ok(find_series(connection, &scope_id.series)?.map(|id| ScopeRef::new(id, scope_id.scope.as_str())))
+}
+
+/// The key of the rows of a scope; an error if its series does not exist.
+pub(crate) fn scope_ref<'s>(connection: &Connection, scope_id: &'s ScopeId) -> WriteResult<ScopeRef<'s>> {
+    Ok(ScopeRef::new(series_id(connection, &scope_id.series)?, scope_id.scope.as_str()))
 }
 
 #[derive(Clone, Copy)]
@@ -102,18 +116,26 @@ impl<'s> ScopeRef<'s> {
     }
 }
 
-/// Enters positions in the ledger. Neighbours join, so that it grows with the number of gaps, not of numbers.
-pub(crate) fn enter(transaction: &Transaction<'_>, at: ScopeRef<'_>, lease: PositionRange) -> Result<()> {
+/// Adds issued positions to the ledger. Adjacent ranges are merged, so the table grows with the number of gaps.
+pub(crate) fn record_issued(
+    transaction: &Transaction<'_>,
+    at: ScopeRef<'_>,
+    range: PositionRange,
+) -> Result<()> {
     let join = "UPDATE ledger SET last = ?4 WHERE series_id = ?1 AND scope = ?2 AND last = ?3 - 1 AND first =
                     (SELECT max(first) FROM ledger WHERE series_id = ?1 AND scope = ?2)";
     let insert = "INSERT INTO ledger (series_id, scope, first, last) VALUES (?, ?, ?, ?)";
-    let of = params![at.series_id, at.scope, integer(lease.from()), integer(lease.to() - 1)];
-    if execute(transaction, join, of)? > 0 { Ok(()) } else { execute(transaction, insert, of).map(drop) }
+    let (first, last) = bounds(range);
+    let values = params![at.series_id, at.scope, first, last];
+    if execute(transaction, join, values)? == 0 {
+        execute(transaction, insert, values)?;
+    }
+    Ok(())
 }
 
 pub(crate) fn cursor(connection: &Connection, series_id: i64, scope: &str) -> Result<Option<Cursor>> {
     let sql = "SELECT next, version FROM cursor WHERE series_id = ? AND scope = ?";
-    let read = |row: &Row<'_>| Ok(Cursor { next: whole(row.get(0)?), version: whole(row.get(1)?) });
+    let read = |row: &Row<'_>| Ok(Cursor { next: to_u64(row.get(0)?), version: to_u64(row.get(1)?) });
     row(connection, sql, params![series_id, scope], read)
 }
 
@@ -122,16 +144,16 @@ pub(crate) fn unknown(series: &SeriesName) -> StoreError {
 }
 
 /// Positions are below 2^53 and versions count writes, so both fit SQLite's signed integers.
-pub(crate) fn integer(value: u64) -> i64 {
+pub(crate) fn to_i64(value: u64) -> i64 {
     i64::try_from(value).expect("positions and versions are far below 2^63")
 }
 
 /// Only positions are written to these columns.
 pub(crate) fn position(value: i64) -> Position {
-    Position::new(whole(value)).expect("the column holds what was written: a position below 2^53")
+    Position::new(to_u64(value)).expect("Bates writes only positions below 2^53 to this column")
 }
 
-/// Only [`integer`] writes these columns.
-pub(crate) fn whole(value: i64) -> u64 {
-    u64::try_from(value).expect("the column holds what was written: no negative number")
+/// Only [`to_i64`] writes these columns.
+pub(crate) fn to_u64(value: i64) -> u64 {
+    u64::try_from(value).expect("Bates writes no negative number to this column")
 }

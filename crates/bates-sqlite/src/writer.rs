@@ -1,4 +1,4 @@
-//! The writer: one thread that takes all writes that wait, commits them together, and answers after the commit.
+//! The writer: one thread that commits all waiting writes together, and answers after the commit.
 //!
 //! Invariant: an answer is sent only once its commit is on disk. After a write whose outcome is unknown, every write fails.
 
@@ -13,15 +13,15 @@ use tokio::sync::oneshot;
 
 use crate::batch::{Batch, Job};
 use crate::checkpoint::{self, CheckpointError, Threshold};
-use crate::error::{OpenError, of_write};
-use crate::folder::{Folder, failed};
-use crate::outbox::Steady;
+use crate::error::{OpenError, WriteError, WriteResult, write_error};
+use crate::folder::{Folder, io_error};
+use crate::outbox::SteadyClock;
 use crate::planted::{self, Bug};
 use crate::progress;
 use crate::state_file::{Phase, StateFile};
-use crate::write::{self, Refusable};
+use crate::write;
 
-/// Max writes in one commit. A sync costs as much as some hundred rows: more would delay the first for little.
+/// Max writes in one commit. A sync costs as much as a few hundred rows, so more would mostly delay the first caller.
 const BATCH_MAX: usize = 4_096;
 
 pub(crate) trait Write: Send {
@@ -30,28 +30,32 @@ pub(crate) trait Write: Send {
     fn answer(self: Box<Self>, committed: StoreResult<()>);
 }
 
-pub(crate) struct Awaited<T, W> {
+pub(crate) struct PendingWrite<T, W> {
     work: W,
     outcome: Option<StoreResult<T>>,
     answer: oneshot::Sender<StoreResult<T>>,
 }
 
-impl<T, W: Fn(&Transaction<'_>) -> Refusable<T>> Awaited<T, W> {
+impl<T, W: Fn(&Transaction<'_>) -> WriteResult<T>> PendingWrite<T, W> {
     pub(crate) fn new(work: W) -> (Self, oneshot::Receiver<StoreResult<T>>) {
         let (answer, receiver) = oneshot::channel();
         (Self { work, outcome: None, answer }, receiver)
     }
 }
 
-impl<T: Send, W: Fn(&Transaction<'_>) -> Refusable<T> + Send> Write for Awaited<T, W> {
+impl<T: Send, W: Fn(&Transaction<'_>) -> WriteResult<T> + Send> Write for PendingWrite<T, W> {
     fn apply(&mut self, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
-        self.outcome = Some((self.work)(transaction)?);
+        self.outcome = Some(match (self.work)(transaction) {
+            Ok(done) => Ok(done),
+            Err(WriteError::Refused(error)) => Err(error),
+            Err(WriteError::Sqlite(error)) => return Err(error),
+        });
         Ok(())
     }
 
     fn answer(self: Box<Self>, committed: StoreResult<()>) {
         let Self { outcome, answer, .. } = *self;
-        let outcome = committed.and_then(|()| outcome.expect("what was committed was applied before"));
+        let outcome = committed.and_then(|()| outcome.expect("a committed write was applied"));
         // The range of a caller that no longer waits becomes a gap.
         let _ = answer.send(outcome);
     }
@@ -60,13 +64,13 @@ impl<T: Send, W: Fn(&Transaction<'_>) -> Refusable<T> + Send> Write for Awaited<
 pub(crate) struct Writer {
     pub(crate) connection: Connection,
     pub(crate) state: Arc<StateFile>,
-    pub(crate) steady: Steady,
+    pub(crate) clock: SteadyClock,
     pub(crate) run: i64,
     pub(crate) commits: u64,
 }
 
 impl Writer {
-    /// Writes until the store is dropped. Answers `None` if a write failed and it is unknown what is on disk.
+    /// Runs until the store is dropped. Returns `None` if a write failed and the content of the disk is unknown.
     pub(crate) fn run(mut self, jobs: &Receiver<Job>) -> Option<Self> {
         if planted::is_planted(Bug::AnswerBeforeCommit) {
             planted::run_answering_early(&mut self.connection, self.run, jobs);
@@ -80,8 +84,8 @@ impl Writer {
             let mut outcome = self.commit_making_room(&mut batch);
             batch.answer(&outcome);
             if outcome.is_ok() {
-                // After the answers are sent, so that no caller waits for it.
-                outcome = known(threshold.check(&self.connection, &self.state));
+                // After the answers are sent, so that no caller waits for the checkpoint.
+                outcome = poison_on_disk_failure(threshold.check(&self.connection, &self.state));
             }
             if let Err(error @ StoreError::Poisoned(_)) = outcome {
                 for job in jobs {
@@ -94,10 +98,10 @@ impl Writer {
         Some(self)
     }
 
-    /// Closes the database. Each step leaves a store that opens: checkpoint, then state file, then the log goes.
+    /// Closes the database: checkpoint, then state file, then the log is removed. The store can be opened after each step.
     pub(crate) fn close(mut self, folder: &Folder) {
-        // The next opening does what fails here, as after a crash.
-        let (mut closing, (probe, _)) = (Batch::default(), Awaited::new(write::probe));
+        // If a step fails, the next opening does it, as after a crash.
+        let (mut closing, (probe, _)) = (Batch::default(), PendingWrite::new(write::probe));
         closing.push(Job::Write(Box::new(probe)));
         if self.commit_making_room(&mut closing).is_ok()
             && matches!(checkpoint::empty(&self.connection, &self.state), Ok(true))
@@ -109,52 +113,51 @@ impl Writer {
 
     fn mark_closed(&self, folder: &Folder) -> Result<(), OpenError> {
         let path = folder.state_file();
-        self.state.enter(Phase::Closed).map_err(failed("write", &path))?;
+        self.state.enter(Phase::Closed).map_err(io_error("write", &path))?;
         if !self.state.is_in_place() {
-            StateFile::create(&path, self.state.content()).map_err(failed("make", &path))?;
+            StateFile::create(&path, self.state.content()).map_err(io_error("create", &path))?;
             folder.sync()?;
         }
         Ok(())
     }
 
-    /// On a full disk the log is written into the database, which makes room, and the batch is tried once more.
+    /// If the disk is full, runs a checkpoint, which makes room, and tries the batch once more.
     fn commit_making_room(&mut self, batch: &mut Batch) -> StoreResult<()> {
         let committed = match self.commit(batch) {
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => {
-                known(checkpoint::empty(&self.connection, &self.state))?;
+                poison_on_disk_failure(checkpoint::empty(&self.connection, &self.state))?;
                 self.commit(batch)
             }
             committed => committed,
         };
-        if !committed.map_err(|error| of_write(&error))? {
+        if !committed.map_err(|error| write_error(&error))? {
             return Ok(());
         }
         self.commits += 1;
-        // Invariant: before any answer. A start that finds fewer commits than this refuses.
+        // Invariant: written before any answer is sent. A store with fewer commits than this is refused when it is opened.
         self.state.answered(self.commits).map_err(|error| {
-            let what = "the state file (bates.state) could not be written";
-            StoreError::Poisoned(format!("{what}: {error}; the store must be opened again").into())
+            StoreError::Poisoned(format!("cannot write bates.state: {error}; open the store again").into())
         })
     }
 
-    /// Answers whether there was anything to write. Dropping the transaction on the way out of an error rolls it back.
+    /// Returns whether the batch changed anything. On an error, dropping the transaction rolls it back.
     fn commit(&mut self, batch: &mut Batch) -> rusqlite::Result<bool> {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let before = transaction.total_changes();
         batch.apply(&transaction, self.run)?;
         let is_changed = transaction.total_changes() != before;
         if is_changed {
-            progress::raise(&transaction, self.commits + 1, self.steady.now())?;
+            progress::raise(&transaction, self.commits + 1, self.clock.now())?;
         }
         transaction.commit()?;
         Ok(is_changed)
     }
 }
 
-/// A busy reader or a full disk changes nothing. After any other failure it is unknown what is on disk.
-fn known<T>(outcome: Result<T, CheckpointError>) -> StoreResult<()> {
+/// A busy reader or a full disk leaves the database unchanged. After any other failure, the content of the disk is unknown.
+fn poison_on_disk_failure<T>(outcome: Result<T, CheckpointError>) -> StoreResult<()> {
     match outcome {
-        Err(error) if error.is_of_disk() => Err(StoreError::Poisoned(error.to_string().into())),
+        Err(error) if error.is_disk_failure() => Err(StoreError::Poisoned(error.to_string().into())),
         _ => Ok(()),
     }
 }

@@ -1,5 +1,5 @@
-//! The audit in the shared store. Records that wait at a node are written together; a document's is written by the
-//! batch that numbers it. Times are those of the nodes.
+//! The audit in the shared store. Records that wait at a node are written together; the record of a document is written by
+//! the batch that numbers it. Times are those of the nodes.
 
 mod recorder;
 
@@ -11,24 +11,24 @@ use tokio_postgres::{Error, Row};
 use uuid::Uuid;
 
 use crate::PostgresStore;
-use crate::batch::sql::{self, column, integer, whole};
-use crate::outbox::{bounded, printable};
+use crate::batch::sql::{self, column, get_u64, to_i64};
+use crate::outbox::{printable, to_limit};
 use crate::parameter::Parameter;
 use crate::session::Session;
 
 pub(crate) use recorder::Recorder;
 
-/// A record with the same id is the same record.
+/// Ignores a record that is already there: an id is used only once.
 const INSERT: &str = "
     INSERT INTO bates.audit
         (taken_at, id, series, scope, first, last, first_number, last_number, count, caller, channel)
-    SELECT 'epoch'::timestamptz + taken * interval '1 microsecond',
+    SELECT 'epoch'::timestamptz + taken_micros * interval '1 microsecond',
         id, series, scope, first, last, first_number, last_number, count, caller, channel
     FROM UNNEST($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) AS record
-        (taken, id, series, scope, first, last, first_number, last_number, count, caller, channel)
+        (taken_micros, id, series, scope, first, last, first_number, last_number, count, caller, channel)
     ON CONFLICT (taken_at, id) DO NOTHING";
 
-/// No two ranges of a scope overlap, so the one that covers a position is the last that begins at it or before.
+/// Ranges do not overlap, so only the last range that begins at or before a position can contain it.
 const RECORDS: &str = "
     SELECT id, series, scope, first, last, first_number, last_number, count, caller, channel,
         (extract(epoch FROM taken_at) * 1000000)::bigint
@@ -36,8 +36,8 @@ const RECORDS: &str = "
     WHERE ($1::text IS NULL OR series = $1) AND ($2::text IS NULL OR scope = $2)
     AND ($3::bigint IS NULL OR (first <= $3 AND last >= $3))
     AND ($3::bigint IS NULL OR $1::text IS NULL OR $2::text IS NULL OR first = (
-        SELECT max(begun.first) FROM bates.audit AS begun
-        WHERE begun.series = $1 AND begun.scope = $2 AND begun.first <= $3))
+        SELECT max(earlier.first) FROM bates.audit AS earlier
+        WHERE earlier.series = $1 AND earlier.scope = $2 AND earlier.first <= $3))
     AND ($4::text IS NULL OR caller = $4)
     AND ($5::float8 IS NULL OR taken_at >= 'epoch'::timestamptz + $5 * interval '1 microsecond')
     AND ($6::float8 IS NULL OR taken_at < 'epoch'::timestamptz + $6 * interval '1 microsecond')
@@ -57,30 +57,29 @@ impl AuditStore for PostgresStore {
 
     async fn records(
         &self,
-        of: AuditFilter,
+        filter: AuditFilter,
         after: Option<(Timestamp, Uuid)>,
         limit: usize,
     ) -> StoreResult<Vec<AuditRecord>> {
         let (series, scope) =
-            (of.series.as_ref().map(SeriesName::as_str), of.scope.as_ref().map(ScopeKey::as_str));
-        let (position, caller) =
-            (of.position.map(|position| integer(position.value())), of.caller.as_deref().map(printable));
-        let (since, until) = (of.since.map(micros), of.until.map(micros));
-        let (behind, behind_id) = (after.map(|(at, _)| micros(at)), after.map(|(_, id)| id));
-        let limit = bounded(limit);
-        let of: [&dyn Parameter; 9] =
-            [&series, &scope, &position, &caller, &since, &until, &behind, &behind_id, &limit];
-        let strange = || StoreError::Unavailable("a record of the audit cannot be read".into());
-        let read = |row: &Row| Ok(record(row).ok_or_else(strange)?);
-        self.done(|session| async move { session.query(RECORDS, &of).await?.iter().map(read).collect() })
-            .await
+            (filter.series.as_ref().map(SeriesName::as_str), filter.scope.as_ref().map(ScopeKey::as_str));
+        let position = filter.position.map(|position| to_i64(position.value()));
+        let caller = filter.caller.as_deref().map(printable);
+        let (since, until) = (filter.since.map(micros), filter.until.map(micros));
+        let (after_at, after_id) = (after.map(|(at, _)| micros(at)), after.map(|(_, id)| id));
+        let limit = to_limit(limit);
+        let parameters: [&dyn Parameter; 9] =
+            [&series, &scope, &position, &caller, &since, &until, &after_at, &after_id, &limit];
+        let unreadable = || StoreError::Unavailable("a record of the audit cannot be read".into());
+        let rows = self.query(RECORDS, &parameters).await?;
+        rows.iter().map(|row| record(row).ok_or_else(unreadable)).collect()
     }
 
-    /// A second try after a lost answer does not count what the first one removed.
+    /// A retry after a lost answer does not count the records that the first attempt removed.
     async fn prune_records(&self, series: SeriesName, before: Timestamp, limit: usize) -> StoreResult<u64> {
-        let of: [&dyn Parameter; 3] = [&series.as_str(), &micros(before), &bounded(limit)];
-        self.done(|session| async move {
-            session.transact(async { Ok(session.execute(PRUNE, &of).await?) }).await
+        let parameters: [&dyn Parameter; 3] = [&series.as_str(), &micros(before), &to_limit(limit)];
+        self.with_session(|session| async move {
+            session.transact(async { Ok(session.execute(PRUNE, &parameters).await?) }).await
         })
         .await
     }
@@ -90,17 +89,17 @@ pub(crate) async fn insert(session: &Session, records: &[&AuditRecord]) -> Resul
     if records.is_empty() {
         return Ok(());
     }
-    let taken = column(records, |record| micros(record.stamp.at));
+    let taken_at = column(records, |record| micros(record.stamp.at));
     let ids = column(records, |record| record.id);
     let (series, scopes) = sql::columns(records.iter().map(|record| &record.scope_id));
     let (firsts, lasts) = sql::bounds(records.iter().map(|record| record.range));
     let first_numbers = column(records, |record| printable(&record.first));
     let last_numbers = column(records, |record| printable(&record.last));
-    let counts = column(records, |record| integer(record.count));
+    let counts = column(records, |record| to_i64(record.count));
     let callers = column(records, |record| printable(&record.stamp.caller));
     let channels = column(records, |record| record.stamp.channel.name());
-    let of: [&dyn Parameter; 11] = [
-        &taken,
+    let parameters: [&dyn Parameter; 11] = [
+        &taken_at,
         &ids,
         &series,
         &scopes,
@@ -112,7 +111,7 @@ pub(crate) async fn insert(session: &Session, records: &[&AuditRecord]) -> Resul
         &callers,
         &channels,
     ];
-    session.query(INSERT, &of).await.map(drop)
+    session.query(INSERT, &parameters).await.map(drop)
 }
 
 fn record(row: &Row) -> Option<AuditRecord> {
@@ -123,7 +122,7 @@ fn record(row: &Row) -> Option<AuditRecord> {
         range: sql::range(row, 3)?,
         first: text(5),
         last: text(6),
-        count: whole(row, 7),
+        count: get_u64(row, 7),
         stamp: AuditStamp {
             caller: text(8),
             channel: Channel::named(row.get(9))?,
@@ -132,7 +131,7 @@ fn record(row: &Row) -> Option<AuditRecord> {
     })
 }
 
-/// A time as the statements take it, which multiply by it. Exact until the year 2255.
+/// A time as a factor of an interval in SQL. Exact until the year 2255.
 #[allow(clippy::cast_precision_loss)]
 pub(crate) fn micros(time: Timestamp) -> f64 {
     time.as_microsecond() as f64

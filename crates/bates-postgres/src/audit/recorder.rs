@@ -1,4 +1,4 @@
-//! Records that wait at a node: one transaction at a time, with all that waits when it begins. May write a record twice.
+//! Audit records that wait at a node: one transaction at a time writes all of them. A record may be written twice.
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use bates_core::{AuditRecord, StoreResult};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use crate::batch::{Shared, closed};
-use crate::error::Failed;
+use crate::batch::{Shared, store_closed};
+use crate::error::Failure;
 use crate::moving::check_not_left;
-use crate::retry::retried;
+use crate::retry::with_retries;
 use crate::session::Session;
 
-/// Records in one commit; its last call may exceed it. A row is some hundred bytes.
-const RECORDS_AT_ONCE: usize = 4_096;
+/// Max records in one commit; its last call may exceed it. A row has a few hundred bytes.
+const RECORDS_MAX: usize = 4_096;
 
 #[derive(Clone, Default)]
 pub(crate) struct Recorder {
@@ -37,25 +37,25 @@ impl Recorder {
             return Ok(());
         }
         let (answer, receiver) = oneshot::channel();
-        let begins = {
+        let is_idle = {
             let mut waiting = self.waiting.lock();
             waiting.calls.push(Call { records, answer });
             !std::mem::replace(&mut waiting.is_writing, true)
         };
-        if begins {
+        if is_idle {
             tokio::spawn(write_all(self.clone(), shared.clone()));
         }
-        receiver.await.unwrap_or_else(|_| Err(closed()))
+        receiver.await.unwrap_or_else(|_| Err(store_closed()))
     }
 
-    /// The calls to write next; `None` if none wait, and the task ends.
+    /// The next calls to write; `None` if no call waits, and the task ends.
     fn next(&self) -> Option<Vec<Call>> {
         let mut waiting = self.waiting.lock();
         let mut count = 0;
         let fits = waiting.calls.iter().take_while(|call| {
-            let begins = count < RECORDS_AT_ONCE;
+            let has_room = count < RECORDS_MAX;
             count += call.records.len();
-            begins
+            has_room
         });
         let fits = fits.count();
         waiting.is_writing = fits > 0;
@@ -66,22 +66,22 @@ impl Recorder {
 async fn write_all(recorder: Recorder, shared: Arc<Shared>) {
     while let Some(calls) = recorder.next() {
         let records: Vec<&AuditRecord> = calls.iter().flat_map(|call| &call.records).collect();
-        let written = retried(shared.settings.patience, || write(&shared, &records)).await;
-        let answer = written.map_err(Failed::into_store_error);
+        let written = with_retries(shared.settings.patience, || write(&shared, &records)).await;
+        let answer = written.map_err(Failure::into_store_error);
         for call in calls {
             let _ = call.answer.send(answer.clone());
         }
     }
 }
 
-/// Invariant: answered only after the commit.
-async fn write(shared: &Shared, records: &[&AuditRecord]) -> Result<(), Failed> {
+/// Invariant: returns only after the commit.
+async fn write(shared: &Shared, records: &[&AuditRecord]) -> Result<(), Failure> {
     let session = Session::take(&shared.pool, shared.settings).await?;
-    let (began, inserted, is_here) =
+    let (began, inserted, not_left) =
         tokio::join!(biased; session.begin(), super::insert(&session, records), check_not_left(&session));
     began?;
     inserted?;
-    is_here?;
+    not_left?;
     session.commit().await?;
     session.give_back();
     Ok(())

@@ -1,4 +1,4 @@
-//! Keys and documents of a batch: arrays in, one statement a table. Pure SQL: nothing here begins, commits or decides.
+//! Keys and documents of a batch: arrays in, one statement per table. Pure SQL: nothing here begins, commits or decides.
 
 use std::borrow::Cow;
 
@@ -7,13 +7,13 @@ use bates_core::{Assignment, AuditRecord, DocumentContent, DocumentState, NewDoc
 use tokio_postgres::{Error, Row};
 use uuid::Uuid;
 
-use super::sql::{self, integer, position};
+use super::sql::{self, column, get_position, to_i64};
 use crate::audit;
 use crate::outbox::{escaped, millis};
 use crate::parameter::Parameter;
 use crate::session::Session;
 
-/// Inserts the keys that are new, in their order, and answers how many; waits for transactions that insert the same keys.
+/// Inserts the new keys in their order, and returns how many. Waits for transactions that insert the same keys.
 pub(crate) async fn insert_keys(
     session: &Session,
     keys: &[(&IdempotencyKey, KeyUse)],
@@ -22,13 +22,13 @@ pub(crate) async fn insert_keys(
     let sql = "INSERT INTO bates.idempotency (caller, series, key, digest, document_id, batch)
                SELECT caller, series, key, digest, document_id, $6
                FROM UNNEST($1, $2, $3, $4, $5) WITH ORDINALITY
-                   AS asked (caller, series, key, digest, document_id, at)
+                   AS requested (caller, series, key, digest, document_id, at)
                ORDER BY at ON CONFLICT (caller, series, key) DO NOTHING";
-    with_requests(session, sql, keys, batch).await
+    execute_with_uses(session, sql, keys, batch).await
 }
 
-/// What is known of each key, in their order: a statement of its own, which sees what the insert waited for.
-pub(crate) async fn known_keys(
+/// The state of each key, in their order. A separate statement, which sees the commits that the insert waited for.
+pub(crate) async fn key_states(
     session: &Session,
     keys: &[(&IdempotencyKey, KeyUse)],
     batch: Uuid,
@@ -36,19 +36,19 @@ pub(crate) async fn known_keys(
     if keys.is_empty() {
         return Ok(Vec::new());
     }
-    // OFFSET 0 makes the planner read each key by the index. The document of a new key is not looked for.
+    // OFFSET 0 makes the planner read each key by the index. The document of a new key is not looked up.
     let sql =
-        "SELECT found.batch = $4, found.digest, found.document_id, coalesce(document.position, found.position),
-                   coalesce(document.number, found.number), coalesce(document.state, found.pruned_as)
-               FROM UNNEST($1, $2, $3) WITH ORDINALITY AS asked (caller, series, key, at)
+        "SELECT stored.batch = $4, stored.digest, stored.document_id, coalesce(document.position, stored.position),
+                   coalesce(document.number, stored.number), coalesce(document.state, stored.pruned_as)
+               FROM UNNEST($1, $2, $3) WITH ORDINALITY AS requested (caller, series, key, at)
                CROSS JOIN LATERAL (
-                   SELECT * FROM bates.idempotency AS known
-                   WHERE known.caller = asked.caller AND known.series = asked.series AND known.key = asked.key
+                   SELECT * FROM bates.idempotency AS k
+                   WHERE k.caller = requested.caller AND k.series = requested.series AND k.key = requested.key
                    OFFSET 0
-               ) AS found
+               ) AS stored
                LEFT JOIN LATERAL (
                    SELECT position, number, state FROM bates.document
-                   WHERE document_id = CASE WHEN found.batch <> $4 THEN found.document_id END
+                   WHERE document_id = CASE WHEN stored.batch <> $4 THEN stored.document_id END
                    OFFSET 0
                ) AS document ON true
                ORDER BY at";
@@ -56,17 +56,17 @@ pub(crate) async fn known_keys(
     let rows = session.query(sql, &[&columns.callers, &columns.series, &columns.texts, &batch]).await?;
     Ok(rows
         .iter()
-        .map(|row| if row.get(0) { KeyState::New } else { known(row).unwrap_or(KeyState::Lost) })
+        .map(|row| if row.get(0) { KeyState::New } else { used_key(row).unwrap_or(KeyState::Lost) })
         .collect())
 }
 
-fn known(row: &Row) -> Option<KeyState> {
+fn used_key(row: &Row) -> Option<KeyState> {
     let digest = row.get::<_, &[u8]>(1).try_into().ok()?;
     row.get::<_, Option<i64>>(3)?;
     let (number, state) = (row.get::<_, Option<&str>>(4)?, row.get::<_, Option<&str>>(5)?);
     let assignment = Assignment {
         document_id: row.get(2),
-        position: position(row, 3),
+        position: get_position(row, 3),
         number: number.into(),
         state: DocumentState::from_name(state)?,
         is_new: false,
@@ -83,27 +83,27 @@ pub(crate) async fn remove_keys(
     if keys.is_empty() {
         return Ok(());
     }
-    let sql = "DELETE FROM bates.idempotency AS found USING UNNEST($1, $2, $3) AS untaken (caller, series, key)
-               WHERE found.caller = untaken.caller AND found.series = untaken.series AND found.key = untaken.key
-               AND found.batch = $4";
+    let sql = "DELETE FROM bates.idempotency AS stored USING UNNEST($1, $2, $3) AS unused (caller, series, key)
+               WHERE stored.caller = unused.caller AND stored.series = unused.series AND stored.key = unused.key
+               AND stored.batch = $4";
     let columns = Columns::of(keys.iter().copied());
     session.query(sql, &[&columns.callers, &columns.series, &columns.texts, &batch]).await.map(drop)
 }
 
-/// Writes which requests used keys that were inserted for another request of the batch.
+/// Changes keys that were inserted for one request of the batch and then used by another one.
 pub(crate) async fn change_keys(
     session: &Session,
     keys: &[(&IdempotencyKey, KeyUse)],
     batch: Uuid,
 ) -> Result<(), Error> {
-    let sql = "UPDATE bates.idempotency AS found SET digest = taken.digest, document_id = taken.document_id
-               FROM UNNEST($1, $2, $3, $4, $5) AS taken (caller, series, key, digest, document_id)
-               WHERE found.caller = taken.caller AND found.series = taken.series AND found.key = taken.key
-               AND found.batch = $6";
-    with_requests(session, sql, keys, batch).await.map(drop)
+    let sql = "UPDATE bates.idempotency AS stored SET digest = reused.digest, document_id = reused.document_id
+               FROM UNNEST($1, $2, $3, $4, $5) AS reused (caller, series, key, digest, document_id)
+               WHERE stored.caller = reused.caller AND stored.series = reused.series AND stored.key = reused.key
+               AND stored.batch = $6";
+    execute_with_uses(session, sql, keys, batch).await.map(drop)
 }
 
-async fn with_requests(
+async fn execute_with_uses(
     session: &Session,
     sql: &str,
     keys: &[(&IdempotencyKey, KeyUse)],
@@ -113,8 +113,8 @@ async fn with_requests(
         return Ok(0);
     }
     let Columns { callers, series, texts } = Columns::of(keys.iter().map(|(key, _)| *key));
-    let digests: Vec<&[u8]> = keys.iter().map(|(_, request)| &request.digest[..]).collect();
-    let document_ids: Vec<Uuid> = keys.iter().map(|(_, request)| request.document_id).collect();
+    let digests = column(keys, |(_, key_use)| &key_use.digest[..]);
+    let document_ids = column(keys, |(_, key_use)| key_use.document_id);
     session.execute(sql, &[&callers, &series, &texts, &digests, &document_ids, &batch]).await
 }
 
@@ -137,43 +137,43 @@ impl<'k> Columns<'k> {
     }
 }
 
-pub(crate) async fn write(session: &Session, numbered: &[NewDocument<'_>]) -> Result<(), Error> {
-    let records: Vec<AuditRecord> = numbered.iter().filter_map(NewDocument::record).collect();
+pub(crate) async fn write(session: &Session, documents: &[NewDocument<'_>]) -> Result<(), Error> {
+    let records: Vec<AuditRecord> = documents.iter().filter_map(NewDocument::record).collect();
     let records: Vec<&AuditRecord> = records.iter().collect();
-    // Few batches have any, and all would carry its size.
+    // Boxed, because few batches have records and all would carry its size.
     let recording = Box::pin(audit::insert(session, &records));
-    let (written, recorded) = tokio::join!(biased; write_documents(session, numbered), recording);
+    let (written, recorded) = tokio::join!(biased; write_documents(session, documents), recording);
     written.and(recorded)
 }
 
-/// Times begin with the write, not with the transaction, which may have waited for locks.
-async fn write_documents(session: &Session, numbered: &[NewDocument<'_>]) -> Result<(), Error> {
-    if numbered.is_empty() {
+/// Times are those of the write, not of the transaction, which may have waited for locks.
+async fn write_documents(session: &Session, documents: &[NewDocument<'_>]) -> Result<(), Error> {
+    if documents.is_empty() {
         return Ok(());
     }
     let sql = "WITH moment AS MATERIALIZED (SELECT clock_timestamp() AS now)
                INSERT INTO bates.document
                    (document_id, series, scope, position, number, state, body, created_at, updated_at, due_at)
                SELECT document_id, series, scope, position, number, state, body, now, now,
-                   now + lasts * interval '1 millisecond'
+                   now + duration_ms * interval '1 millisecond'
                FROM UNNEST($1, $2, $3, $4, $5, $6, $7, $8)
-                   AS numbered (document_id, series, scope, position, number, state, body, lasts), moment";
-    let document_ids: Vec<Uuid> = numbered.iter().map(|each| each.assignment.document_id).collect();
-    let (series, scopes) = sql::columns(numbered.iter().map(|each| &each.request.scope_id));
-    let positions: Vec<i64> = numbered.iter().map(|each| integer(each.assignment.position.value())).collect();
-    let numbers: Vec<&str> = numbered.iter().map(|each| &*each.assignment.number).collect();
-    let states: Vec<&str> = numbered.iter().map(|each| each.assignment.state.name()).collect();
-    let (bodies, lasts): (Vec<Option<Cow<'_, str>>>, Vec<f64>) =
-        numbered.iter().map(|each| body(&each.request.content)).unzip();
-    let of: [&dyn Parameter; 8] =
-        [&document_ids, &series, &scopes, &positions, &numbers, &states, &bodies, &lasts];
-    session.query(sql, &of).await.map(drop)
+                   AS new (document_id, series, scope, position, number, state, body, duration_ms), moment";
+    let document_ids = column(documents, |new| new.assignment.document_id);
+    let (series, scopes) = sql::columns(documents.iter().map(|new| &new.request.scope_id));
+    let positions = column(documents, |new| to_i64(new.assignment.position.value()));
+    let numbers = column(documents, |new| &*new.assignment.number);
+    let states = column(documents, |new| new.assignment.state.name());
+    let (bodies, durations): (Vec<Option<Cow<'_, str>>>, Vec<f64>) =
+        documents.iter().map(|new| body(&new.request.content)).unzip();
+    let parameters: [&dyn Parameter; 8] =
+        [&document_ids, &series, &scopes, &positions, &numbers, &states, &bodies, &durations];
+    session.query(sql, &parameters).await.map(drop)
 }
 
-/// The body, if any, and how many milliseconds a reservation lasts.
+/// The body of a document, or the milliseconds that a reservation lasts.
 fn body(content: &DocumentContent) -> (Option<Cow<'_, str>>, f64) {
     match content {
         DocumentContent::Document(body) => (Some(escaped(body)), 0.0),
-        DocumentContent::Reservation(lasts) => (None, millis(*lasts)),
+        DocumentContent::Reservation(duration) => (None, millis(*duration)),
     }
 }

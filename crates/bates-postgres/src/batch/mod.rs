@@ -1,7 +1,7 @@
-//! Calls that wait at a node are served together, one transaction a batch, with several batches under way. Owns the
-//! answers, and what becomes of a commit whose outcome is unknown.
+//! Serves the calls that wait at a node together, one transaction per batch, with several batches under way. Owns the
+//! answers, and the handling of commits whose outcome is unknown.
 //!
-//! Invariant: a caller gets positions only once their commit is known to be there.
+//! Invariant: a caller gets positions only once their commit is known to have succeeded.
 
 mod attempt;
 pub(crate) mod document;
@@ -19,18 +19,18 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::connect::Settings;
-use crate::error::{Failed, OpenError};
-use crate::lineage::{self, Lineage, TAKEN_BACK};
-use crate::retry::{Patience, retried};
-use crate::session::Session;
-use attempt::{Broken, Decisions, attempt};
+use crate::error::{Failure, OpenError};
+use crate::lineage::{self, COMMITS_MISSING, Lineage};
+use crate::retry::Backoff;
+use crate::session::with_session;
+use attempt::{AttemptError, Decisions, attempt};
 use queue::{Batch, Call, Group, Queue};
-use writes::GRANTED_BEFORE;
+use writes::CURSOR_MOVED_BACK;
 
 pub(crate) struct Shared {
     pub(crate) pool: Pool,
     pub(crate) settings: Settings,
-    pub(crate) truth: Lineage,
+    pub(crate) lineage: Lineage,
     queue: Mutex<Queue<Job>>,
 }
 
@@ -40,7 +40,7 @@ struct Job {
     answer: oneshot::Sender<Outcome>,
 }
 
-/// Generous estimate of the rows of a document besides its body: number, key, ledger and indexes.
+/// A generous estimate of the bytes of a document besides its body: number, key, ledger and indexes.
 const ROW_BYTES: usize = 4_096;
 
 impl Call for Job {
@@ -52,9 +52,9 @@ impl Call for Job {
         }
     }
 
-    /// Invariant: keys are inserted before cursors are locked, and adopted positions are read from the lowest place of the
-    /// cursor. So a request with a key, or one that moves the cursor back, must be there before the locks.
-    fn may_board(&self) -> bool {
+    /// Invariant: keys are inserted before cursors are locked, and adopted positions are read from the lowest position of
+    /// the cursor. So a request with a key, or one that moves the cursor back, must come before the locks.
+    fn may_join_late(&self) -> bool {
         match &self.request {
             Request::Grant(_) => true,
             Request::Assign(assign) => assign.idempotency.is_none(),
@@ -65,80 +65,81 @@ impl Call for Job {
 
 impl Job {
     /// The range of a caller that no longer waits becomes a gap.
-    fn tell(self, outcome: Outcome) {
+    fn send(self, outcome: Outcome) {
         let _ = self.answer.send(outcome);
     }
 
     fn fail(self, error: StoreError) {
         let outcome = self.request.failed(error);
-        self.tell(outcome);
+        self.send(outcome);
     }
 }
 
 impl Group<Job> {
-    fn leave_out_who_gave_up(&mut self) {
+    fn drop_abandoned(&mut self) {
         self.jobs.retain(|job| !job.answer.is_closed());
     }
 
-    /// A range that was granted before the database was restored is a gap: another caller may have it, in a write of the
-    /// same version. No cursor has version 0.
-    fn leave_tails_of_before(&mut self, era: u64) {
+    /// A range that was granted in an earlier era becomes a gap: in a restored database, another caller may have got it in
+    /// a write of the same version. No cursor has version 0, so the release has no effect.
+    fn void_old_releases(&mut self, era: u64) {
         for job in self.jobs.iter_mut().filter(|job| job.era != era) {
-            if let Request::Release(tail) = &mut job.request {
-                tail.version = 0;
+            if let Request::Release(release) = &mut job.request {
+                release.version = 0;
             }
         }
     }
 
-    fn is_waited_for(&mut self) -> bool {
-        self.leave_out_who_gave_up();
+    fn has_callers(&mut self) -> bool {
+        self.drop_abandoned();
         !self.jobs.is_empty()
     }
 }
 
 impl Shared {
-    pub(crate) fn new(pool: Pool, settings: Settings, truth: Lineage) -> Self {
+    pub(crate) fn new(pool: Pool, settings: Settings, lineage: Lineage) -> Self {
         let queue = Mutex::new(Queue::new(settings.connections));
-        Self { pool, settings, truth, queue }
+        Self { pool, settings, lineage, queue }
     }
 
     /// Joins the next batch. Fails if the batch was dropped with its runtime.
-    pub(crate) async fn ask(self: &Arc<Self>, scope_id: ScopeId, request: Request) -> StoreResult<Outcome> {
+    pub(crate) async fn submit(
+        self: &Arc<Self>,
+        scope_id: ScopeId,
+        request: Request,
+    ) -> StoreResult<Outcome> {
         let (answer, receiver) = oneshot::channel();
-        let era = self.truth.era();
+        let era = self.lineage.era();
         let batch = self.queue.lock().push(scope_id, Job { request, era, answer });
         if let Some(batch) = batch {
             tokio::spawn(run(self.clone(), batch));
         }
-        receiver.await.map_err(|_| closed())
+        receiver.await.map_err(|_| store_closed())
     }
 
-    /// Stops the other nodes for what only this one has seen. A reason that the database itself gives is not written: it
-    /// may be over by now. `seen` is the acceptance that this node knew before it looked.
-    pub(crate) async fn note_taken_back(&self, reason: &str, seen: i64) {
-        if ![TAKEN_BACK, GRANTED_BEFORE].contains(&reason) {
+    /// Stops the other nodes for a reason that only this node has noticed. A reason that comes from the database is not
+    /// written: it may be over by now. `seen` is the last acceptance that this node knew before it noticed.
+    pub(crate) async fn stop_other_nodes(&self, reason: &str, seen: i64) {
+        if ![COMMITS_MISSING, CURSOR_MOVED_BACK].contains(&reason) {
             return;
         }
-        let noted = retried(self.settings.patience, || async {
-            let session = Session::take(&self.pool, self.settings).await?;
-            lineage::stop(&session, reason, seen).await?;
-            session.give_back();
-            Ok(())
-        });
-        let _ = noted.await;
+        let _ = with_session(&self.pool, self.settings, |session| async move {
+            lineage::stop(&session, reason, seen).await
+        })
+        .await;
     }
 }
 
-pub(crate) fn closed() -> StoreError {
+pub(crate) fn store_closed() -> StoreError {
     StoreError::Unavailable("the store is closed".into())
 }
 
-/// Serves batch after batch on a line, as long as calls wait.
+/// Serves batches on a line as long as calls wait.
 async fn run(shared: Arc<Shared>, mut batch: Batch<Job>) {
     loop {
-        let places: Vec<ScopeId> = batch.groups.iter().map(|group| group.scope_id.clone()).collect();
+        let scope_ids: Vec<ScopeId> = batch.groups.iter().map(|group| group.scope_id.clone()).collect();
         let line = serve(&shared, batch.line, batch.groups).await;
-        let next = shared.queue.lock().ended(line, &places);
+        let next = shared.queue.lock().ended(line, &scope_ids);
         match next {
             Some(next) => batch = next,
             None => return,
@@ -146,37 +147,37 @@ async fn run(shared: Arc<Shared>, mut batch: Batch<Job>) {
     }
 }
 
-/// Serves one batch: first the scopes that are there, then those that are not. Answers with the line to go on with.
+/// Serves one batch: first the existing scopes, then the new ones. Returns the line to continue with.
 async fn serve(shared: &Arc<Shared>, line: i32, mut groups: Vec<Group<Job>>) -> i32 {
-    let mut makes = false;
-    let mut left = Patience::new(shared.settings.patience);
+    let mut creates_scopes = false;
+    let mut backoff = Backoff::new(shared.settings.patience);
     loop {
-        groups.retain_mut(Group::is_waited_for);
+        groups.retain_mut(Group::has_callers);
         if groups.is_empty() {
             return line;
         }
-        let seen = shared.truth.acceptances();
-        match attempt(shared, line, &mut groups, makes).await {
+        let seen = shared.lineage.acceptances();
+        match attempt(shared, line, &mut groups, creates_scopes).await {
             Ok(decisions) => {
-                groups = tell(groups, decisions);
-                makes = true;
-                left = Patience::new(shared.settings.patience);
+                groups = answer(groups, decisions);
+                creates_scopes = true;
+                backoff = Backoff::new(shared.settings.patience);
             }
-            Err(Broken::Failed(failed)) => {
-                let may_pass = matches!(failed, Failed::Passing(_));
-                if !may_pass || !left.pause().await {
-                    if let Failed::Refused(OpenError::Stopped(reason)) = &failed {
-                        shared.note_taken_back(reason, seen).await;
+            Err(AttemptError::Failed(failure)) => {
+                let is_transient = matches!(failure, Failure::Transient(_));
+                if !is_transient || !backoff.pause().await {
+                    if let Failure::Refused(OpenError::Stopped(reason)) = &failure {
+                        shared.stop_other_nodes(reason, seen).await;
                     }
-                    fail(groups, &failed.into_store_error());
+                    fail(groups, &failure.into_store_error());
                     return line;
                 }
             }
-            Err(Broken::Unknown { entry, decisions, reason }) => {
-                left = Patience::new(shared.settings.patience);
-                match unknown::decide(shared, entry, &mut left).await {
-                    Some(true) => (groups, makes) = (tell(groups, decisions), true),
-                    // It never will be committed: another try gives nothing twice.
+            Err(AttemptError::Unknown { entry, decisions, reason }) => {
+                backoff = Backoff::new(shared.settings.patience);
+                match unknown::resolve(shared, entry, &mut backoff).await {
+                    Some(true) => (groups, creates_scopes) = (answer(groups, decisions), true),
+                    // It will never be committed, so another attempt issues nothing twice.
                     Some(false) => {}
                     None => {
                         unknown::give_up(shared, entry, groups, decisions, &reason);
@@ -188,18 +189,18 @@ async fn serve(shared: &Arc<Shared>, line: i32, mut groups: Vec<Group<Job>>) -> 
     }
 }
 
-/// Answers the calls that were decided, and returns the others.
-fn tell(groups: Vec<Group<Job>>, decisions: Decisions) -> Vec<Group<Job>> {
-    let mut left = Vec::new();
+/// Answers the decided calls, and returns the others.
+fn answer(groups: Vec<Group<Job>>, decisions: Decisions) -> Vec<Group<Job>> {
+    let mut undecided = Vec::new();
     for (group, decision) in groups.into_iter().zip(decisions) {
         match decision {
-            None => left.push(group),
+            None => undecided.push(group),
             Some(decision) => {
-                group.jobs.into_iter().zip(decision.outcomes).for_each(|(job, outcome)| job.tell(outcome));
+                group.jobs.into_iter().zip(decision.outcomes).for_each(|(job, outcome)| job.send(outcome));
             }
         }
     }
-    left
+    undecided
 }
 
 fn fail(groups: Vec<Group<Job>>, error: &StoreError) {

@@ -1,31 +1,31 @@
-//! Calls that wait, by scope, and the lines on which batches are under way. Pure: knows no database and no task.
+//! The queue of waiting calls, by scope, and the lines that batches run on. Pure: knows no database and no task.
 //!
-//! Invariant: a scope is in one batch at a time. Calls that come meanwhile board it once its locks are held, or wait for
-//! the next one.
+//! Invariant: a scope is in one batch at a time. Later calls join that batch once its locks are held, or wait for the next
+//! one.
 
 use std::collections::{HashMap, VecDeque};
 
 use bates_core::ScopeId;
 
-/// Max scopes in one batch. More would hold locks for longer without making a commit much cheaper.
-const PLACES_MAX: usize = 1_000;
+/// Max scopes in one batch. More would hold locks longer without making a commit much cheaper.
+const SCOPES_MAX: usize = 1_000;
 
-/// Max bytes of documents in one batch, which PostgreSQL keeps in memory; the last one may exceed it.
+/// Max bytes of documents in one batch, which PostgreSQL keeps in memory. The last document may exceed it.
 const BYTES_MAX: usize = 8 << 20;
 
 pub(crate) trait Call {
     fn bytes(&self) -> usize;
 
-    /// Whether it may join a batch whose locks are held already.
-    fn may_board(&self) -> bool;
+    /// Whether the call may join a batch that already holds its locks.
+    fn may_join_late(&self) -> bool;
 }
 
 pub(crate) struct Queue<J> {
-    /// Scopes with calls that no batch has, in the order in which they came.
+    /// Scopes with waiting calls and without a batch, in the order in which the calls came.
     ready: VecDeque<ScopeId>,
     /// Every scope with waiting calls or a batch under way.
-    places: HashMap<ScopeId, Waiting<J>>,
-    free: Vec<i32>,
+    scopes: HashMap<ScopeId, Waiting<J>>,
+    free_lines: Vec<i32>,
     lines: i32,
 }
 
@@ -41,20 +41,20 @@ pub(crate) struct Group<J> {
 
 pub(crate) struct Batch<J> {
     pub(crate) line: i32,
-    /// In the order of places, in which all nodes take their locks: so there is no deadlock.
+    /// Ordered by scope id: all nodes take their locks in this order, which prevents deadlocks.
     pub(crate) groups: Vec<Group<J>>,
 }
 
 impl<J: Call> Queue<J> {
     pub(crate) fn new(lines: usize) -> Self {
         let lines = i32::try_from(lines.max(1)).unwrap_or(i32::MAX);
-        Self { ready: VecDeque::new(), places: HashMap::new(), free: (0..lines).rev().collect(), lines }
+        Self { ready: VecDeque::new(), scopes: HashMap::new(), free_lines: (0..lines).rev().collect(), lines }
     }
 
-    /// Answers with a batch if a line is free.
+    /// Returns a batch to run if a line is free.
     pub(crate) fn push(&mut self, scope_id: ScopeId, job: J) -> Option<Batch<J>> {
         let waiting = self
-            .places
+            .scopes
             .entry(scope_id.clone())
             .or_insert(Waiting { jobs: VecDeque::new(), is_under_way: false });
         if waiting.jobs.is_empty() && !waiting.is_under_way {
@@ -64,14 +64,14 @@ impl<J: Call> Queue<J> {
         self.next()
     }
 
-    /// Adds calls that came after the batch was made.
-    pub(crate) fn board(&mut self, groups: &mut [Group<J>]) {
-        let taken: usize = groups.iter().flat_map(|group| &group.jobs).map(Call::bytes).sum();
-        let mut room = BYTES_MAX.saturating_sub(taken);
+    /// Adds calls that came after the batch was formed.
+    pub(crate) fn add_late(&mut self, groups: &mut [Group<J>]) {
+        let bytes: usize = groups.iter().flat_map(|group| &group.jobs).map(Call::bytes).sum();
+        let mut room = BYTES_MAX.saturating_sub(bytes);
         for group in groups {
-            let Some(waiting) = self.places.get_mut(&group.scope_id) else { continue };
+            let Some(waiting) = self.scopes.get_mut(&group.scope_id) else { continue };
             for job in std::mem::take(&mut waiting.jobs) {
-                if room > 0 && job.may_board() {
+                if room > 0 && job.may_join_late() {
                     room = room.saturating_sub(job.bytes());
                     group.jobs.push(job);
                 } else {
@@ -81,21 +81,22 @@ impl<J: Call> Queue<J> {
         }
     }
 
-    /// A batch of these scopes has ended; answers with the next one.
-    pub(crate) fn ended(&mut self, line: i32, places: &[ScopeId]) -> Option<Batch<J>> {
-        for scope_id in places {
-            match self.places.get_mut(scope_id) {
+    /// Ends the batch of these scopes on a line. Returns the next batch to run.
+    pub(crate) fn ended(&mut self, line: i32, scope_ids: &[ScopeId]) -> Option<Batch<J>> {
+        for scope_id in scope_ids {
+            match self.scopes.get_mut(scope_id) {
                 Some(waiting) if !waiting.jobs.is_empty() => {
                     waiting.is_under_way = false;
                     self.ready.push_back(scope_id.clone());
                 }
-                _ => drop(self.places.remove(scope_id)),
+                _ => drop(self.scopes.remove(scope_id)),
             }
         }
-        self.free.push(line);
+        self.free_lines.push(line);
         self.next()
     }
 
+    /// A line that was never used, to replace one whose last commit is unknown.
     pub(crate) fn fresh_line(&mut self) -> i32 {
         self.lines += 1;
         self.lines - 1
@@ -105,13 +106,13 @@ impl<J: Call> Queue<J> {
         if self.ready.is_empty() {
             return None;
         }
-        let line = self.free.pop()?;
+        let line = self.free_lines.pop()?;
         let (mut groups, mut room) = (Vec::new(), BYTES_MAX);
-        while groups.len() < PLACES_MAX
+        while groups.len() < SCOPES_MAX
             && room > 0
             && let Some(scope_id) = self.ready.pop_front()
         {
-            if let Some(waiting) = self.places.get_mut(&scope_id) {
+            if let Some(waiting) = self.scopes.get_mut(&scope_id) {
                 waiting.is_under_way = true;
                 groups.push(Group { scope_id, jobs: waiting.take(&mut room) });
             }
@@ -145,7 +146,7 @@ mod tests {
             if *self > 1_000 { *self as usize } else { 0 }
         }
 
-        fn may_board(&self) -> bool {
+        fn may_join_late(&self) -> bool {
             *self <= 1_000
         }
     }
@@ -178,7 +179,7 @@ mod tests {
         let mut queue = Queue::new(1);
         let mut batch = queue.push(scope_id("a"), 1).unwrap();
         assert!(queue.push(scope_id("b"), 2).is_none() && queue.push(scope_id("a"), 3).is_none());
-        queue.board(&mut batch.groups);
+        queue.add_late(&mut batch.groups);
         assert_eq!(shown(Some(&batch)), [("scope=a".to_owned(), vec![1, 3])]);
         assert!(queue.push(scope_id("a"), 4).is_none(), "too late for the running batch");
         let next = queue.ended(batch.line, &[scope_id("a")]);
@@ -195,7 +196,7 @@ mod tests {
         for job in [2_000, 2, 3_000] {
             assert!(queue.push(scope_id("a"), job).is_none());
         }
-        queue.board(&mut batch.groups);
+        queue.add_late(&mut batch.groups);
         assert_eq!(shown(Some(&batch)), [("scope=a".to_owned(), vec![1, 2])]);
         let next = queue.ended(batch.line, &[scope_id("a")]);
         assert_eq!(shown(next.as_ref()), [("scope=a".to_owned(), vec![2_000, 3_000])]);
@@ -214,7 +215,7 @@ mod tests {
         let third = queue.ended(0, &[scope_id("a")]);
         let expected = [("scope=a".to_owned(), vec![heavy]), ("scope=b".to_owned(), vec![5])];
         assert_eq!(shown(third.as_ref()), expected);
-        assert!(queue.ended(0, &[scope_id("a"), scope_id("b")]).is_none() && queue.places.is_empty());
+        assert!(queue.ended(0, &[scope_id("a"), scope_id("b")]).is_none() && queue.scopes.is_empty());
     }
 
     #[test]
@@ -222,7 +223,7 @@ mod tests {
         let mut queue = Queue::new(1);
         let batch = queue.push(scope_id("a"), 1).unwrap();
         assert!(queue.ended(batch.line, &[scope_id("a")]).is_none());
-        assert!(queue.places.is_empty() && queue.ready.is_empty());
+        assert!(queue.scopes.is_empty() && queue.ready.is_empty());
         assert_eq!(queue.push(scope_id("a"), 2).unwrap().line, batch.line);
     }
 

@@ -1,4 +1,4 @@
-//! The series to notify of, and the tasks that wait for notices. Knows no connection.
+//! The series to send notices about, and the tasks that wait for notices. Knows no connection.
 
 use std::collections::{BTreeSet, HashMap};
 use std::mem;
@@ -14,14 +14,14 @@ use uuid::Uuid;
 pub(super) const ALL: &str = "*";
 
 pub(super) struct Board {
-    /// A node hears its own notices, too, and knows them by this.
+    /// The name of this node in its notices: it receives its own notices, too.
     pub(super) node: String,
-    /// Series with documents that no notice was sent of; `None` is any series.
+    /// Series with new documents for which no notice was sent yet; `None` means any series.
     written: Mutex<Series>,
     has_written: Notify,
-    /// One for each series that this node delivers.
+    /// One entry for each series that this node delivers.
     waiting: Mutex<HashMap<SeriesName, Arc<Notify>>>,
-    is_told: AtomicBool,
+    is_listening: AtomicBool,
 }
 
 type Series = BTreeSet<Option<SeriesName>>;
@@ -33,7 +33,7 @@ impl Board {
             written: Mutex::default(),
             has_written: Notify::new(),
             waiting: Mutex::default(),
-            is_told: AtomicBool::new(false),
+            is_listening: AtomicBool::new(false),
         }
     }
 
@@ -47,8 +47,8 @@ impl Board {
         self.has_written.notified().await;
     }
 
-    pub(super) fn take(&self) -> Taken<'_> {
-        Taken { series: mem::take(&mut *self.written.lock()), board: self }
+    pub(super) fn take(&self) -> UnsentNotices<'_> {
+        UnsentNotices { series: mem::take(&mut *self.written.lock()), board: self }
     }
 
     /// Returns at once if a notice came while no task waited.
@@ -57,9 +57,9 @@ impl Board {
         waiting.notified().await;
     }
 
-    /// A notice is a node and a series.
-    pub(super) fn hear(&self, told: &str) {
-        let Some((_, series)) = told.split_once(' ').filter(|(node, _)| *node != self.node) else { return };
+    /// Wakes the tasks that a notice concerns. A notice is the name of a node and a series.
+    pub(super) fn hear(&self, notice: &str) {
+        let Some((_, series)) = notice.split_once(' ').filter(|(node, _)| *node != self.node) else { return };
         if series == ALL {
             return self.wake_all();
         }
@@ -73,15 +73,15 @@ impl Board {
     /// Notices arrive from now on; earlier ones may have been missed.
     pub(super) fn listens(&self) {
         self.wake_all();
-        self.is_told.store(true, Ordering::Release);
+        self.is_listening.store(true, Ordering::Release);
     }
 
     pub(super) fn cut_off(&self) {
-        self.is_told.store(false, Ordering::Release);
+        self.is_listening.store(false, Ordering::Release);
     }
 
-    pub(super) fn is_told(&self) -> bool {
-        self.is_told.load(Ordering::Acquire)
+    pub(super) fn is_listening(&self) -> bool {
+        self.is_listening.load(Ordering::Acquire)
     }
 
     fn wake_all(&self) {
@@ -89,24 +89,24 @@ impl Board {
     }
 }
 
-/// Series about to be sent. They go back when dropped, unless they were told.
-pub(super) struct Taken<'b> {
+/// Series about to be sent. When dropped, they go back to the board, unless they were sent.
+pub(super) struct UnsentNotices<'b> {
     series: Series,
     board: &'b Board,
 }
 
-impl Taken<'_> {
+impl UnsentNotices<'_> {
     pub(super) fn series(&self) -> Vec<String> {
         let name = |series: &Option<SeriesName>| series.as_ref().map_or(ALL, SeriesName::as_str).to_owned();
         self.series.iter().map(name).collect()
     }
 
-    pub(super) fn told(mut self) {
+    pub(super) fn sent(mut self) {
         self.series.clear();
     }
 }
 
-impl Drop for Taken<'_> {
+impl Drop for UnsentNotices<'_> {
     fn drop(&mut self) {
         for series in mem::take(&mut self.series) {
             self.board.wrote(series);
@@ -147,10 +147,10 @@ mod tests {
     #[test]
     fn a_listener_that_reconnects_assumes_missed_notices() {
         let (board, series) = (Board::new(Uuid::nil()), "one".parse().unwrap());
-        assert!(!is_woken(&board, &series) && !board.is_told());
+        assert!(!is_woken(&board, &series) && !board.is_listening());
         board.listens();
-        assert!(is_woken(&board, &series) && board.is_told());
+        assert!(is_woken(&board, &series) && board.is_listening());
         board.cut_off();
-        assert!(!is_woken(&board, &series) && !board.is_told());
+        assert!(!is_woken(&board, &series) && !board.is_listening());
     }
 }

@@ -1,8 +1,8 @@
-//! The connection on which a node speaks and listens: apart from the pool, so that no call waits for it. It reconnects by
-//! itself, with growing pauses.
+//! The connection on which a node sends and receives notices. It is not part of the pool, so that no call waits for it. It
+//! reconnects by itself, with growing pauses.
 //!
-//! PgBouncer in transaction mode shares sessions, and notices go astray. So a node first listens to a channel that only it
-//! knows, and calls it on another connection; only if it hears that does it listen to the others.
+//! PgBouncer in transaction mode shares sessions, so notices may not arrive. So a node first listens to a channel that only
+//! it knows, and notifies that channel on another connection. It listens to other nodes only if this test notice arrives.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -21,34 +21,35 @@ use uuid::Uuid;
 use super::board::Board;
 use super::speak::speak;
 use crate::connect::{self, Settings};
-use crate::error::{Failed, OpenError};
+use crate::error::{Failure, OpenError};
 use crate::retry;
 
 const CHANNEL: &str = "bates_outbox";
 
-/// Notifies other nodes of series with unclaimed documents; without any, nothing is sent and no lock taken. Bulk decisions
-/// are always sent. The sort makes the planner use the index. A crash may lose it, so its lock does not wait for the disk.
-const TELL: &str = "SELECT set_config('synchronous_commit', 'off', true),
-        pg_notify('bates_outbox', $1 || ' ' || told.series)
-    FROM UNNEST($2) AS told (series)
-    WHERE told.series = '*' OR (
-        SELECT true FROM bates.document AS found
-        WHERE found.series = told.series AND state = 'pending' AND attempts = 0 AND due_at <= now()
+/// Notifies other nodes of series with unclaimed documents. Without any, it sends nothing and takes no lock. `*` is always
+/// sent. The sort makes the planner use the index. A notice may be lost in a crash, so its commit need not wait for the disk.
+const NOTIFY: &str = "SELECT set_config('synchronous_commit', 'off', true),
+        pg_notify('bates_outbox', $1 || ' ' || written.series)
+    FROM UNNEST($2) AS written (series)
+    WHERE written.series = '*' OR (
+        SELECT true FROM bates.document
+        WHERE document.series = written.series AND state = 'pending' AND attempts = 0 AND due_at <= now()
         ORDER BY due_at LIMIT 1)";
 
-const CALL: &str = "SELECT pg_notify($1, '')";
+const NOTIFY_CHANNEL: &str = "SELECT pg_notify($1, '')";
 
-const CALL_TAKES: Duration = Duration::from_secs(1);
+/// Max time until the test notice arrives.
+const TEST_NOTICE_MAX: Duration = Duration::from_secs(1);
 
-/// After this a node that did not hear itself tries again. Each try may leave a line in the log of PgBouncer.
-const TRY_ANEW: Duration = Duration::from_mins(15);
+/// A node whose test notice did not arrive tries again after this. Each attempt may add a line to the log of PgBouncer.
+const RETEST_AFTER: Duration = Duration::from_mins(15);
 
-const LONG: Duration = Duration::from_hours(24 * 365);
+const FOREVER: Duration = Duration::from_hours(24 * 365);
 
 const PAUSE_MIN: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// A dead peer is noticed after a minute or two, not after hours.
+/// So that a dead connection is noticed after a minute or two, not after hours.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 
 #[derive(Clone)]
@@ -66,12 +67,12 @@ impl Link {
         Ok(Self { config, tls: connect::connector(address)?, settings })
     }
 
-    /// Reconnects for ever. Failures are not reported: nothing depends on it.
+    /// Reconnects forever. Failures are not reported, because nothing depends on notices.
     pub(super) async fn run(self, board: Arc<Board>) {
         let mut pause = PAUSE_MIN;
         loop {
             let began = Instant::now();
-            let _ = self.attend(&board).await;
+            let _ = self.run_connection(&board).await;
             board.cut_off();
             if began.elapsed() > PAUSE_MAX {
                 pause = PAUSE_MIN;
@@ -81,75 +82,77 @@ impl Link {
         }
     }
 
-    async fn attend(&self, board: &Board) -> Result<(), Failed> {
+    async fn run_connection(&self, board: &Board) -> Result<(), Failure> {
         let (client, connection) = self.in_time(self.config.connect(self.tls.clone())).await?;
-        let own = Own { channel: format!("bates_{}", Uuid::now_v7().simple()), is_heard: Notify::new() };
+        let test = SelfTest { channel: format!("bates_{}", Uuid::now_v7().simple()), arrived: Notify::new() };
         tokio::select! {
-            () = hear(connection, board, &own) => Ok(()),
-            talked = self.talk(&client, board, &own) => talked,
+            () = receive(connection, board, &test) => Ok(()),
+            ended = self.listen_and_send(&client, board, &test) => ended,
         }
     }
 
-    async fn talk(&self, client: &Client, board: &Board, own: &Own) -> Result<(), Failed> {
-        let hears = self.hears_itself(client, own).await?;
-        if hears {
-            let listen = format!("UNLISTEN {}; LISTEN {CHANNEL}", own.channel);
+    async fn listen_and_send(&self, client: &Client, board: &Board, test: &SelfTest) -> Result<(), Failure> {
+        let can_listen = self.can_listen(client, test).await?;
+        if can_listen {
+            let listen = format!("UNLISTEN {}; LISTEN {CHANNEL}", test.channel);
             self.in_time(client.batch_execute(&listen)).await?;
             board.listens();
         }
-        let until = Instant::now() + if hears { LONG } else { TRY_ANEW };
-        speak(board, until, |series| self.tell(client, &board.node, series)).await
+        let until = Instant::now() + if can_listen { FOREVER } else { RETEST_AFTER };
+        speak(board, until, |series| self.notify(client, &board.node, series)).await
     }
 
-    /// Whether notices to this session arrive. Must not use the connection while it waits: a stray notice could come back
-    /// on it.
-    async fn hears_itself(&self, client: &Client, own: &Own) -> Result<bool, Failed> {
-        let listen = format!("LISTEN {}", own.channel);
+    /// Whether notices arrive in this session. Must not use the connection while it waits: behind PgBouncer, a statement
+    /// could fetch the notice from another session.
+    async fn can_listen(&self, client: &Client, test: &SelfTest) -> Result<bool, Failure> {
+        let listen = format!("LISTEN {}", test.channel);
         self.in_time(client.batch_execute(&listen)).await?;
-        self.in_time(self.call(&own.channel)).await?;
-        Ok(timeout(CALL_TAKES, own.is_heard.notified()).await.is_ok())
+        self.in_time(self.notify_channel(&test.channel)).await?;
+        Ok(timeout(TEST_NOTICE_MAX, test.arrived.notified()).await.is_ok())
     }
 
-    /// Calls a channel on a connection of its own: those of the pool serve callers.
-    async fn call(&self, channel: &str) -> Result<(), Failed> {
+    /// Notifies a channel on a separate connection: those of the pool serve callers.
+    async fn notify_channel(&self, channel: &str) -> Result<(), Failure> {
         let mut config = self.config.clone();
         config.application_name("bates call");
         let (client, connection) = config.connect(self.tls.clone()).await?;
         let parameters: [(&(dyn ToSql + Sync), Type); 1] = [(&channel, Type::TEXT)];
         tokio::select! {
-            called = client.execute_typed(CALL, &parameters) => Ok(called.map(drop)?),
+            notified = client.execute_typed(NOTIFY_CHANNEL, &parameters) => Ok(notified.map(drop)?),
             ended = connection => Ok(ended?),
         }
     }
 
-    async fn tell(&self, client: &Client, node: &str, series: Vec<String>) -> Result<(), Failed> {
+    async fn notify(&self, client: &Client, node: &str, series: Vec<String>) -> Result<(), Failure> {
         let parameters: [(&(dyn ToSql + Sync), Type); 2] = [(&node, Type::TEXT), (&series, Type::TEXT_ARRAY)];
-        self.in_time(client.execute_typed(TELL, &parameters)).await.map(drop)
+        self.in_time(client.execute_typed(NOTIFY, &parameters)).await.map(drop)
     }
 
-    fn in_time<T, E: Into<Failed>>(
+    fn in_time<T, E: Into<Failure>>(
         &self,
         work: impl Future<Output = Result<T, E>>,
-    ) -> impl Future<Output = Result<T, Failed>> {
+    ) -> impl Future<Output = Result<T, Failure>> {
         retry::in_time(Instant::now() + self.settings.patience, work)
     }
 }
 
-struct Own {
+/// A channel that only this connection knows, and whether its test notice has arrived.
+struct SelfTest {
     channel: String,
-    is_heard: Notify,
+    arrived: Notify,
 }
 
-async fn hear<S, T>(mut connection: Connection<S, T>, board: &Board, own: &Own)
+async fn receive<S, T>(mut connection: Connection<S, T>, board: &Board, test: &SelfTest)
 where
     S: AsyncRead + AsyncWrite + Unpin,
     T: AsyncRead + AsyncWrite + Unpin,
 {
     while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
-        match message {
-            AsyncMessage::Notification(word) if word.channel() == CHANNEL => board.hear(word.payload()),
-            AsyncMessage::Notification(word) if word.channel() == own.channel => own.is_heard.notify_one(),
-            _ => {}
+        let AsyncMessage::Notification(notice) = message else { continue };
+        if notice.channel() == CHANNEL {
+            board.hear(notice.payload());
+        } else if notice.channel() == test.channel {
+            test.arrived.notify_one();
         }
     }
 }

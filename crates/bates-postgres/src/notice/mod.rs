@@ -1,7 +1,7 @@
-//! Notices between nodes: a node that has written documents tells the others, so that an idle one delivers them.
+//! Notices between nodes: a node that has written documents notifies the others, so that an idle one delivers them.
 //!
-//! Invariant: nothing depends on it. A notice is sent after the commit, on a connection of its own, and may get lost;
-//! relays also poll. Within a transaction that numbers, NOTIFY would hold a lock of the whole database during its commit.
+//! Invariant: nothing depends on notices. They are sent after the commit, on a separate connection, and may be lost; relays
+//! also poll. In the transaction that numbers documents, NOTIFY would lock the whole database during the commit.
 
 mod board;
 mod link;
@@ -25,7 +25,7 @@ pub(crate) struct Notices {
     running: OnceLock<Running>,
 }
 
-/// Ends with the store.
+/// Stops the task when the store is dropped.
 struct Running(AbortHandle);
 
 impl Drop for Running {
@@ -35,25 +35,26 @@ impl Drop for Running {
 }
 
 impl Notices {
-    /// Connects with the first notice or the first task that waits: most commands have neither.
+    /// Connects at the first notice or the first waiting task: most commands have neither.
     pub(crate) fn new(address: &Address, settings: Settings, node: Uuid) -> Result<Self, OpenError> {
         let link = Link::new(address, settings)?;
         Ok(Self { board: Arc::new(Board::new(node)), link, running: OnceLock::new() })
     }
 
-    /// Documents of a series, or of any, can be delivered. Never waits.
+    /// Records that documents of a series, or of any, can be delivered. Never waits.
     pub(crate) fn wrote(&self, series: Option<&SeriesName>) {
         self.start();
         self.board.wrote(series.cloned());
     }
 
+    /// Waits for a notice about a series.
     pub(crate) async fn woken(&self, series: &SeriesName) {
         self.start();
         self.board.woken(series).await;
     }
 
-    pub(crate) fn is_told(&self) -> bool {
-        self.board.is_told()
+    pub(crate) fn is_listening(&self) -> bool {
+        self.board.is_listening()
     }
 
     fn start(&self) {

@@ -1,23 +1,23 @@
-//! How often a node sends notices: one for all that was written in a while, one after the other.
+//! How often a node sends notices: one at a time, each for all series written in the meantime.
 
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::board::Board;
-use crate::error::Failed;
+use crate::error::Failure;
 
-/// How long notices are collected: long enough for the writer's own relay to claim the documents; then no notice is sent.
+/// How long notices are collected. If the relay of the writing node claims the documents by then, no notice is sent.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Sends notices until a moment, or until sending fails; what could not be sent is sent later.
+/// Sends notices until `until`, or until sending fails. Unsent notices are sent later.
 pub(super) async fn speak<F>(
     board: &Board,
     until: Instant,
     send: impl Fn(Vec<String>) -> F,
-) -> Result<(), Failed>
+) -> Result<(), Failure>
 where
-    F: Future<Output = Result<(), Failed>>,
+    F: Future<Output = Result<(), Failure>>,
 {
     loop {
         tokio::select! {
@@ -25,11 +25,11 @@ where
             () = sleep_until(until) => return Ok(()),
         }
         sleep(PAUSE).await;
-        let taken = board.take();
-        let series = taken.series();
+        let unsent = board.take();
+        let series = unsent.series();
         if !series.is_empty() {
             send(series).await?;
-            taken.told();
+            unsent.sent();
         }
     }
 }
@@ -77,8 +77,9 @@ mod tests {
         let board = Board::new(Uuid::nil());
         board.wrote(None);
         let until = Instant::now() + Duration::from_secs(1);
-        let failed = speak(&board, until, |_| std::future::ready(Err(Failed::Passing("away".into())))).await;
-        assert_eq!(failed, Err(Failed::Passing("away".into())));
+        let failed =
+            speak(&board, until, |_| std::future::ready(Err(Failure::Transient("away".into())))).await;
+        assert_eq!(failed, Err(Failure::Transient("away".into())));
         let sent = Mutex::new(Vec::new());
         let spoken = speak(&board, until, async |series| {
             sent.lock().push(series);

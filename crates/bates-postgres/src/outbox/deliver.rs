@@ -1,5 +1,5 @@
-//! Documents claimed and settled by relays, decided on by people, and pruned. Must never wait for another claim: locks are
-//! taken in the order of ids, or skipped.
+//! The life of documents: relays claim and settle them, people act on them, and old ones are pruned. Must never wait for
+//! another claim: rows are locked in the order of their ids, or skipped.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use bates_core::{
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::list::{self, Condition, attempts, moment};
-use super::{bounded, millis, printable};
-use crate::batch::sql::position;
-use crate::error::Failed;
+use super::list::{self, Condition, moment, to_attempts};
+use super::{millis, printable, to_limit};
+use crate::batch::sql::{column, get_position};
+use crate::error::Failure;
 use crate::moving::check_not_left;
 use crate::parameter::Parameter;
 use crate::session::Session;
@@ -26,78 +26,77 @@ const CLAIM: &str = "WITH due AS MATERIALIZED (
     ), fitting AS (
         SELECT document_id, attempts, due_at,
             sum(bytes) OVER (ORDER BY attempts, due_at, document_id) - bytes AS before FROM due
-    ), taken AS (
-        UPDATE bates.document AS taken
+    ), claimed AS (
+        UPDATE bates.document AS claimed
         SET attempts = due.attempts + 1, due_at = now() + $3 * interval '1 millisecond',
-            in_doubt = taken.in_doubt OR taken.is_claimed, is_claimed = true
-        FROM fitting AS due WHERE taken.document_id = due.document_id AND due.before < $4
-        RETURNING taken.document_id, taken.scope, taken.position, taken.number, taken.body, taken.created_at
+            in_doubt = claimed.in_doubt OR claimed.is_claimed, is_claimed = true
+        FROM fitting AS due WHERE claimed.document_id = due.document_id AND due.before < $4
+        RETURNING claimed.document_id, claimed.scope, claimed.position, claimed.number, claimed.body, claimed.created_at
     )
     SELECT document_id, scope, position, number, body, (extract(epoch FROM created_at) * 1000000)::bigint,
         due.attempts + 1
-    FROM taken JOIN due USING (document_id) ORDER BY due.attempts, due.due_at, document_id";
+    FROM claimed JOIN due USING (document_id) ORDER BY due.attempts, due.due_at, document_id";
 
-/// Rows are locked in the order of their ids, as in all statements that wait for some.
+/// Locks rows in the order of their ids, like all statements that wait for rows.
 const LOCK: &str = "SELECT count(*) FROM
     (SELECT FROM bates.document WHERE document_id = ANY ($1) ORDER BY document_id FOR UPDATE) AS locked";
 
 /// Deletes the body of a delivered document.
-const SETTLE: &str = "UPDATE bates.document AS settled
-    SET state = told.state, due_at = now() + told.after * interval '1 millisecond', last_error = told.error,
-        updated_at = now(), is_claimed = false, in_doubt = settled.in_doubt OR told.in_doubt,
-        body = CASE told.state WHEN 'delivered' THEN NULL ELSE settled.body END
-    FROM UNNEST($1, $2, $3, $4, $5, $6) AS told (document_id, attempt, state, after, error, in_doubt)
-    WHERE settled.document_id = told.document_id AND settled.attempts = told.attempt AND settled.state = 'pending'
-        AND settled.is_claimed";
+const SETTLE: &str = "UPDATE bates.document
+    SET state = verdict.state, due_at = now() + verdict.after * interval '1 millisecond', last_error = verdict.error,
+        updated_at = now(), is_claimed = false, in_doubt = document.in_doubt OR verdict.in_doubt,
+        body = CASE verdict.state WHEN 'delivered' THEN NULL ELSE document.body END
+    FROM UNNEST($1, $2, $3, $4, $5, $6) AS verdict (document_id, attempt, state, after, error, in_doubt)
+    WHERE document.document_id = verdict.document_id AND document.attempts = verdict.attempt
+        AND document.state = 'pending' AND document.is_claimed";
 
 const EXPIRE: &str = "UPDATE bates.document SET state = 'voided', due_at = NULL, updated_at = now()
     WHERE document_id IN (SELECT document_id FROM bates.document WHERE state = 'reserved' AND due_at <= now()
                     ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED)
     RETURNING true";
 
-/// Keeps the answers of keys with the keys.
+/// Copies the numbers of the documents to their idempotency keys.
 const PRUNE: &str = "WITH old AS MATERIALIZED (
         SELECT document_id, state, scope, position, number FROM bates.document
         WHERE state IN ('delivered', 'confirmed') AND updated_at <= now() - $1 * interval '1 millisecond'
         ORDER BY updated_at LIMIT $2 FOR UPDATE SKIP LOCKED
-    ), kept AS (
-        UPDATE bates.idempotency AS kept
+    ), copied AS (
+        UPDATE bates.idempotency
         SET pruned_as = old.state, scope = old.scope, position = old.position, number = old.number
-        FROM old WHERE kept.document_id = old.document_id
+        FROM old WHERE idempotency.document_id = old.document_id
     )
-    DELETE FROM bates.document AS removed USING old WHERE removed.document_id = old.document_id RETURNING true";
+    DELETE FROM bates.document USING old WHERE document.document_id = old.document_id RETURNING true";
 
-pub(super) async fn claim(session: &Session, claim: &ClaimRequest) -> Result<Vec<Claimed>, Failed> {
-    let (series, limit, bytes) = (claim.series.as_str(), bounded(claim.limit), bounded(claim.bytes.max(1)));
-    let (lasts, is_here) = (millis(claim.ttl), check_not_left(session));
-    let of: [&dyn Parameter; 4] = [&series, &limit, &lasts, &bytes];
-    let (began, rows, here) = tokio::join!(biased; session.begin(), session.query(CLAIM, &of), is_here);
+pub(super) async fn claim(session: &Session, claim: &ClaimRequest) -> Result<Vec<Claimed>, Failure> {
+    let (series, limit, bytes) = (claim.series.as_str(), to_limit(claim.limit), to_limit(claim.bytes.max(1)));
+    let parameters: [&dyn Parameter; 4] = [&series, &limit, &millis(claim.ttl), &bytes];
+    let (began, rows, not_left) = tokio::join!(
+        biased; session.begin(), session.query(CLAIM, &parameters), check_not_left(session));
     began?;
     let rows = rows?;
-    here?;
+    not_left?;
     session.commit().await?;
     let read = |row: &Row| Claimed {
         document_id: row.get(0),
         scope_id: ScopeId { series: claim.series.clone(), scope: ScopeKey::from_store(row.get(1)) },
-        position: position(row, 2),
+        position: get_position(row, 2),
         number: row.get::<_, &str>(3).into(),
         body: row.get::<_, Option<&str>>(4).unwrap_or_default().into(),
         created: moment(row.get(5)),
-        attempt: attempts(row.get(6)),
+        attempt: to_attempts(row.get(6)),
     };
     Ok(rows.iter().map(read).collect())
 }
 
-pub(super) async fn settle(session: &Session, settlements: &[Settlement]) -> Result<u64, Failed> {
-    let settled: Vec<VerdictChange<'_>> = settlements.iter().map(|each| each.verdict.change()).collect();
-    let document_ids: Vec<Uuid> = settlements.iter().map(|each| each.document_id).collect();
-    // A try that does not fit was never made.
-    let attempts: Vec<i32> =
-        settlements.iter().map(|each| i32::try_from(each.attempt).unwrap_or(i32::MAX)).collect();
-    let states: Vec<&str> = settled.iter().map(|each| each.state.name()).collect();
-    let afters: Vec<Option<f64>> = settled.iter().map(|each| each.after.map(millis)).collect();
-    let errors: Vec<_> = settled.iter().map(|each| each.error.map(printable)).collect();
-    let doubts: Vec<bool> = settled.iter().map(|each| each.in_doubt).collect();
+pub(super) async fn settle(session: &Session, settlements: &[Settlement]) -> Result<u64, Failure> {
+    let changes: Vec<VerdictChange<'_>> = column(settlements, |each| each.verdict.change());
+    let document_ids = column(settlements, |each| each.document_id);
+    // No attempt has a number above i32::MAX.
+    let attempts = column(settlements, |each| i32::try_from(each.attempt).unwrap_or(i32::MAX));
+    let states = column(&changes, |change| change.state.name());
+    let afters = column(&changes, |change| change.after.map(millis));
+    let errors = column(&changes, |change| change.error.map(printable));
+    let doubts = column(&changes, |change| change.in_doubt);
     let parameters: [&dyn Parameter; 6] = [&document_ids, &attempts, &states, &afters, &errors, &doubts];
     let (locked, accepted) = (session.query(LOCK, &parameters[..1]), session.execute(SETTLE, &parameters));
     let (began, locked, accepted) = tokio::join!(biased; session.begin(), locked, accepted);
@@ -107,66 +106,67 @@ pub(super) async fn settle(session: &Session, settlements: &[Settlement]) -> Res
     session.commit().await.map(|()| accepted)
 }
 
-pub(super) async fn decide(
+pub(super) async fn apply_to_one(
     session: &Session,
     document_id: Uuid,
-    decision: DocumentAction,
-) -> Result<ActionOutcome, Failed> {
+    action: DocumentAction,
+) -> Result<ActionOutcome, Failure> {
     let filter = DocumentFilter { document_id: Some(document_id), ..DocumentFilter::default() };
-    let decided = async {
-        let changed = change(session, &filter, decision).await?;
-        let found = list::documents(session, &filter, None, 1).await?.pop();
-        Ok(decision.outcome(found, changed == 1))
+    let apply = async {
+        let changed = apply_action(session, &filter, action).await?;
+        let document = list::documents(session, &filter, None, 1).await?.pop();
+        Ok(action.outcome(document, changed == 1))
     };
-    session.transact(decided).await
+    session.transact(apply).await
 }
 
-/// Applies a decision to the documents whose state allows it; answers how many. Within a transaction.
-pub(super) async fn change(
+/// Applies an action to the documents whose state allows it. Returns how many it changed. Runs within a transaction.
+pub(super) async fn apply_action(
     session: &Session,
     filter: &DocumentFilter,
-    decision: DocumentAction,
-) -> Result<u64, Failed> {
-    let ActionRule { from, to, condition: when, restarts_attempts: tries_again } = decision.rule();
+    action: DocumentAction,
+) -> Result<u64, Failure> {
+    let ActionRule { from, to, condition, restarts_attempts } = action.rule();
     let from: Vec<String> = from.iter().map(|state| format!("'{state}'")).collect();
-    // By the clock, not by the beginning of the transaction, which may have waited.
-    let in_time = match when {
+    // By the clock, not by the start of the transaction, which may have waited.
+    let condition = match condition {
         ActionCondition::Always => "",
         ActionCondition::BeforeDue => " AND due_at > clock_timestamp()",
         ActionCondition::Unclaimed => " AND NOT (is_claimed AND due_at > clock_timestamp())",
     };
-    let begun = "CASE WHEN changed.is_claimed THEN changed.attempts ELSE 0 END";
-    let (due, attempts) = if tries_again { ("to_timestamp(0)", begun) } else { ("NULL", "changed.attempts") };
-    let condition = Condition::of(filter, None);
+    let restarted = "CASE WHEN changed.is_claimed THEN changed.attempts ELSE 0 END";
+    let (due, attempts) =
+        if restarts_attempts { ("to_timestamp(0)", restarted) } else { ("NULL", "changed.attempts") };
+    let filter = Condition::of(filter, None);
     let sql = format!(
-        "WITH meant AS MATERIALIZED (
+        "WITH selected AS MATERIALIZED (
              SELECT document_id FROM bates.document
-             WHERE state IN ({}){in_time} AND {} ORDER BY document_id FOR UPDATE
+             WHERE state IN ({}){condition} AND {} ORDER BY document_id FOR UPDATE
          )
          UPDATE bates.document AS changed
          SET state = '{to}', due_at = {due}, attempts = {attempts}, updated_at = now(),
              in_doubt = changed.in_doubt OR changed.is_claimed, is_claimed = false
-         FROM meant WHERE changed.document_id = meant.document_id",
+         FROM selected WHERE changed.document_id = selected.document_id",
         from.join(", "),
-        condition.text
+        filter.text
     );
-    let changed = session.execute(&sql, &condition.parameters()).await?;
+    let changed = session.execute(&sql, &filter.parameters()).await?;
     check_not_left(session).await?;
     Ok(changed)
 }
 
-pub(super) async fn expire(session: &Session, limit: usize) -> Result<u64, Failed> {
-    written(session, EXPIRE, &[&bounded(limit)]).await
+pub(super) async fn expire(session: &Session, limit: usize) -> Result<u64, Failure> {
+    execute_once(session, EXPIRE, &[&to_limit(limit)]).await
 }
 
-pub(super) async fn prune(session: &Session, age: Duration, limit: usize) -> Result<u64, Failed> {
-    written(session, PRUNE, &[&millis(age), &bounded(limit)]).await
+pub(super) async fn prune(session: &Session, age: Duration, limit: usize) -> Result<u64, Failure> {
+    execute_once(session, PRUNE, &[&millis(age), &to_limit(limit)]).await
 }
 
-/// One statement as a transaction; answers how many rows it returned.
-async fn written(session: &Session, sql: &str, parameters: &[&dyn Parameter]) -> Result<u64, Failed> {
+/// Runs one statement in a transaction of its own. Returns how many rows it changed.
+async fn execute_once(session: &Session, sql: &str, parameters: &[&dyn Parameter]) -> Result<u64, Failure> {
     let (began, rows) = tokio::join!(biased; session.begin(), session.query(sql, parameters));
     began?;
-    let written = rows?.len() as u64;
-    session.commit().await.map(|()| written)
+    let changed = rows?.len() as u64;
+    session.commit().await.map(|()| changed)
 }

@@ -1,16 +1,16 @@
-//! Documents as they are: one, a page of them, or how many there are. Each is one statement and sees one moment.
+//! Reads documents: one, or a page of them. Each read is one statement and sees one snapshot.
 
 use bates_core::{Document, DocumentFilter, DocumentState, ScopeId, ScopeKey, SeriesName};
 use jiff::Timestamp;
 use tokio_postgres::{Error, Row};
 use uuid::Uuid;
 
-use super::bounded;
-use crate::batch::sql::{position, whole};
+use super::to_limit;
+use crate::batch::sql::get_position;
 use crate::parameter::Parameter;
 use crate::session::Session;
 
-/// What [`read`] reads of a document. Times in microseconds since 1970.
+/// The columns that [`read`] expects. Times are microseconds since 1970.
 pub(crate) const COLUMNS: &str = "document_id, series, scope, position, number, state, attempts, last_error,
     (extract(epoch FROM created_at) * 1000000)::bigint,
     (extract(epoch FROM updated_at) * 1000000)::bigint,
@@ -25,7 +25,7 @@ impl<'f> Condition<'f> {
     pub(super) fn of(filter: &'f DocumentFilter, after: Option<Uuid>) -> Self {
         let text = |text: &'f str| -> Box<dyn Parameter + Send + 'f> { Box::new(text) };
         let id = |document_id: Uuid| -> Box<dyn Parameter + Send + 'f> { Box::new(document_id) };
-        // PostgreSQL keeps no NUL, so no number has one.
+        // PostgreSQL cannot store NUL, so no number contains one.
         let number = filter.number.as_deref().filter(|number| !number.contains('\0'));
         let conditions = [
             ("series =", filter.series.as_ref().map(|name| text(name.as_str()))),
@@ -62,7 +62,7 @@ pub(super) async fn documents(
     let sql = format!(
         "SELECT {COLUMNS} FROM bates.document WHERE {} ORDER BY document_id LIMIT {}",
         condition.text,
-        bounded(limit)
+        to_limit(limit)
     );
     let rows = session.query(&sql, &condition.parameters()).await?;
     Ok(rows.iter().map(read).collect())
@@ -72,10 +72,10 @@ pub(crate) fn read(row: &Row) -> Document {
     Document {
         id: row.get(0),
         scope_id: ScopeId { series: name(row, 1), scope: ScopeKey::from_store(row.get(2)) },
-        position: position(row, 3),
+        position: get_position(row, 3),
         number: row.get::<_, &str>(4).into(),
         state: state(row, 5),
-        attempts: attempts(row.get(6)),
+        attempts: to_attempts(row.get(6)),
         last_error: row.get::<_, Option<&str>>(7).map(Into::into),
         created: moment(row.get(8)),
         updated: moment(row.get(9)),
@@ -84,26 +84,18 @@ pub(crate) fn read(row: &Row) -> Document {
     }
 }
 
-pub(super) async fn tally(session: &Session) -> Result<Vec<(SeriesName, DocumentState, u64)>, Error> {
-    let sql = "SELECT series, state, count(*) FROM bates.document GROUP BY series, state";
-    let rows = session.query(sql, &[]).await?;
-    let mut tally: Vec<_> = rows.iter().map(|row| (name(row, 0), state(row, 1), whole(row, 2))).collect();
-    tally.sort();
-    Ok(tally)
+pub(super) fn name(row: &Row, column: usize) -> SeriesName {
+    row.get::<_, &str>(column).parse().expect("Bates writes only valid series names")
 }
 
-fn name(row: &Row, column: usize) -> SeriesName {
-    row.get::<_, &str>(column).parse().expect("only names were written")
-}
-
-fn state(row: &Row, column: usize) -> DocumentState {
-    DocumentState::from_name(row.get(column)).expect("the table holds no other state")
+pub(super) fn state(row: &Row, column: usize) -> DocumentState {
+    DocumentState::from_name(row.get(column)).expect("Bates writes only known states")
 }
 
 pub(super) fn moment(micros: i64) -> Timestamp {
     Timestamp::from_microsecond(micros).unwrap_or(Timestamp::MAX)
 }
 
-pub(super) fn attempts(count: i32) -> u32 {
+pub(super) fn to_attempts(count: i32) -> u32 {
     u32::try_from(count).unwrap_or(0)
 }

@@ -1,5 +1,5 @@
-//! Documents in the shared store. Numbers come from the batches; all else is one short transaction each, which may be
-//! done twice. Times are those of the database alone. Must never wait for a cursor.
+//! Documents in the shared store. Batches number them; everything else is one short transaction, which is safe to run
+//! twice. All times are those of the database. Must never wait for a cursor.
 
 mod deliver;
 pub(crate) mod list;
@@ -15,8 +15,9 @@ use bates_core::{
 use uuid::Uuid;
 
 use crate::PostgresStore;
+use crate::batch::sql::get_u64;
 
-/// A caller and its key together: more would not fit the index, and the statement would fail for the whole batch.
+/// Max bytes of a caller and its key together: more would not fit the index and would fail the whole batch.
 const KEY_BYTES_MAX: usize = 2_048;
 
 /// A thousand years. PostgreSQL cannot add much more to a time.
@@ -24,12 +25,12 @@ const MILLIS_MAX: f64 = 1000.0 * 365.25 * 86_400_000.0;
 
 impl DocumentStore for PostgresStore {
     async fn assign(&self, assign: AssignRequest) -> Result<Assignment, AssignError> {
-        check(&assign)?;
-        let series = assign.scope_id.series.clone();
-        let asked = self.shared.ask(assign.scope_id.clone(), Request::Assign(Box::new(assign))).await;
-        let assignment = asked?.into_assign()?;
+        check_key(&assign)?;
+        let scope_id = assign.scope_id.clone();
+        let request = Request::Assign(Box::new(assign));
+        let assignment = self.shared.submit(scope_id.clone(), request).await?.into_assign()?;
         if assignment.is_new && assignment.state == DocumentState::Pending {
-            self.notices.wrote(Some(&series));
+            self.notices.wrote(Some(&scope_id.series));
         }
         Ok(assignment)
     }
@@ -41,53 +42,50 @@ impl DocumentStore for PostgresStore {
         limit: usize,
     ) -> StoreResult<Vec<Document>> {
         let filter = &filter;
-        self.done(|session| async move { Ok(list::documents(&session, filter, after, limit).await?) }).await
+        self.with_session(|session| async move { Ok(list::documents(&session, filter, after, limit).await?) })
+            .await
     }
 
-    /// A claim whose answer was lost ends by itself.
+    /// If the answer is lost, the claim expires.
     async fn claim(&self, claim: ClaimRequest) -> StoreResult<Vec<Claimed>> {
         let claim = &claim;
-        self.done(|session| async move { deliver::claim(&session, claim).await }).await
+        self.with_session(|session| async move { deliver::claim(&session, claim).await }).await
     }
 
-    /// A second try after a lost answer does not count what the first one settled.
-    async fn settle_claims(&self, settled: Vec<Settlement>) -> StoreResult<u64> {
-        let settled = &*settled;
-        self.done(|session| async move { deliver::settle(&session, settled).await }).await
+    /// A retry after a lost answer does not count the claims that the first attempt settled.
+    async fn settle_claims(&self, settlements: Vec<Settlement>) -> StoreResult<u64> {
+        let settlements = &*settlements;
+        self.with_session(|session| async move { deliver::settle(&session, settlements).await }).await
     }
 
-    async fn apply_action(&self, document_id: Uuid, decision: DocumentAction) -> StoreResult<ActionOutcome> {
-        let decided = self
-            .done(|session| async move { deliver::decide(&session, document_id, decision).await })
+    async fn apply_action(&self, document_id: Uuid, action: DocumentAction) -> StoreResult<ActionOutcome> {
+        let outcome = self
+            .with_session(|session| async move { deliver::apply_to_one(&session, document_id, action).await })
             .await?;
-        if let (DocumentAction::Retry, ActionOutcome::Done(document)) = (decision, &decided) {
+        if let (DocumentAction::Retry, ActionOutcome::Done(document)) = (action, &outcome) {
             self.notices.wrote(Some(&document.scope_id.series));
         }
-        Ok(decided)
+        Ok(outcome)
     }
 
-    async fn apply_action_to_all(
-        &self,
-        filter: DocumentFilter,
-        decision: DocumentAction,
-    ) -> StoreResult<u64> {
+    async fn apply_action_to_all(&self, filter: DocumentFilter, action: DocumentAction) -> StoreResult<u64> {
         let filter = &filter;
-        let decided = self.done(|session| async move {
-            session.transact(deliver::change(&session, filter, decision)).await
+        let changed = self.with_session(|session| async move {
+            session.transact(deliver::apply_action(&session, filter, action)).await
         });
-        let decided = decided.await?;
-        if decision == DocumentAction::Retry && decided > 0 {
+        let changed = changed.await?;
+        if action == DocumentAction::Retry && changed > 0 {
             self.notices.wrote(filter.series.as_ref());
         }
-        Ok(decided)
+        Ok(changed)
     }
 
     async fn expire_reservations(&self, limit: usize) -> StoreResult<u64> {
-        self.done(|session| async move { deliver::expire(&session, limit).await }).await
+        self.with_session(|session| async move { deliver::expire(&session, limit).await }).await
     }
 
     async fn prune_documents(&self, age: Duration, limit: usize) -> StoreResult<u64> {
-        self.done(|session| async move { deliver::prune(&session, age, limit).await }).await
+        self.with_session(|session| async move { deliver::prune(&session, age, limit).await }).await
     }
 
     async fn document_notice(&self, series: &SeriesName) {
@@ -95,24 +93,29 @@ impl DocumentStore for PostgresStore {
     }
 
     fn receives_notices(&self) -> bool {
-        self.notices.is_told()
+        self.notices.is_listening()
     }
 
     async fn count_documents(&self) -> StoreResult<Vec<(SeriesName, DocumentState, u64)>> {
-        self.done(|session| async move { Ok(list::tally(&session).await?) }).await
+        let sql = "SELECT series, state, count(*) FROM bates.document GROUP BY series, state";
+        let rows = self.query(sql, &[]).await?;
+        let mut counts: Vec<_> =
+            rows.iter().map(|row| (list::name(row, 0), list::state(row, 1), get_u64(row, 2))).collect();
+        counts.sort();
+        Ok(counts)
     }
 }
 
 /// Refuses a key that would fail the whole batch.
-fn check(assign: &AssignRequest) -> Result<(), AssignError> {
+fn check_key(assign: &AssignRequest) -> Result<(), AssignError> {
     let Some(idempotency) = &assign.idempotency else { return Ok(()) };
     let (caller, key) = (&idempotency.caller, &idempotency.key);
     if caller.len() + key.len() > KEY_BYTES_MAX {
-        let reason = format!("with the name of its caller it has more than {KEY_BYTES_MAX} bytes");
+        let reason = format!("together with the name of its caller it has more than {KEY_BYTES_MAX} bytes");
         return Err(AssignError::BadKey(reason.into()));
     }
     if caller.contains('\0') || key.contains('\0') {
-        return Err(AssignError::BadKey("PostgreSQL keeps no NUL".into()));
+        return Err(AssignError::BadKey("PostgreSQL cannot store NUL".into()));
     }
     Ok(())
 }
@@ -121,16 +124,16 @@ pub(crate) fn millis(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1_000.0).min(MILLIS_MAX)
 }
 
-pub(crate) fn bounded(limit: usize) -> i64 {
+pub(crate) fn to_limit(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
-/// PostgreSQL keeps no NUL.
+/// PostgreSQL cannot store NUL.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() }
 }
 
-/// PostgreSQL keeps no NUL, and JSON holds none but as an escape.
+/// PostgreSQL cannot store NUL; in JSON it is written as an escape.
 pub(crate) fn escaped(body: &str) -> Cow<'_, str> {
     if body.contains('\0') { body.replace('\0', "\\u0000").into() } else { body.into() }
 }

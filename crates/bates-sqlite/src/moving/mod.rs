@@ -1,5 +1,5 @@
-//! What only a move needs: pages read and written, and the mark that keeps two stores from serving. An index finds where
-//! the page before ended.
+//! Moves between stores: reading and writing pages, and the mark that keeps two stores from serving. Each page is found by
+//! an index, from the last entry of the page before.
 
 mod write;
 
@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::SqliteStore;
 use crate::outbox::{deliver, list};
 use crate::pin;
-use crate::write::{bounded, execute, integer, position, row, rows, scope_id, strange};
+use crate::write::{execute, invalid_column, position, row, rows, scope_id, to_i64, to_limit};
 
 impl MoveStore for SqliteStore {
     async fn definitions(&self) -> StoreResult<Vec<PinnedSeries>> {
@@ -29,16 +29,16 @@ impl MoveStore for SqliteStore {
         let sql = "SELECT scope, position FROM adopted
                    WHERE series_id = (SELECT id FROM series WHERE name = ?) AND (scope, position) > (?, ?)
                    ORDER BY scope, position LIMIT ?";
-        // No scope is smaller than the empty one, and no position than 0.
-        let (scope, behind) =
-            after.as_ref().map_or(("", -1), |(scope, position)| (scope.as_str(), integer(position.value())));
-        let of = params![series.as_str(), scope, behind, bounded(limit)];
+        // Every scope and position follows ("", -1).
+        let (scope, last) =
+            after.as_ref().map_or(("", -1), |(scope, position)| (scope.as_str(), to_i64(position.value())));
+        let values = params![series.as_str(), scope, last, to_limit(limit)];
         let mut page = Vec::new();
         let mut add = |row: &Row<'_>| {
             MovedAdoptions::add(&mut page, row.get_ref(0)?.as_str()?, position(row.get(1)?));
             Ok(())
         };
-        self.read(|connection| rows(connection, sql, of, &mut add))?;
+        self.read(|connection| rows(connection, sql, values, &mut add))?;
         Ok(page)
     }
 
@@ -52,7 +52,7 @@ impl MoveStore for SqliteStore {
         let sql = format!(
             "SELECT {columns}, body, is_claimed FROM document WHERE document_id > ? ORDER BY document_id LIMIT ?"
         );
-        // No id is smaller than the empty one.
+        // Every id follows the empty one.
         let after = after.map_or_else(Vec::new, |document_id| document_id.as_bytes().to_vec());
         let read = |row: &Row<'_>| {
             let body = row.get::<_, Option<String>>("body")?.map(Into::into);
@@ -60,8 +60,8 @@ impl MoveStore for SqliteStore {
         };
         self.read(|connection| {
             let mut statement = connection.prepare_cached(&sql)?;
-            let kept = statement.query_map(params![after, bounded(limit)], read)?;
-            deliver::fitting(kept, bytes, |kept| kept.body.as_ref().map_or(0, |body| body.len()))
+            let documents = statement.query_map(params![after, to_limit(limit)], read)?;
+            deliver::read_up_to(documents, bytes, |moved| moved.body.as_ref().map_or(0, |body| body.len()))
         })
     }
 
@@ -77,36 +77,36 @@ impl MoveStore for SqliteStore {
             }
             None => (None, "", ""),
         };
-        let of = params![series, caller, key, bounded(limit)];
-        self.read(|connection| rows(connection, sql, of, request))
+        let values = params![series, caller, key, to_limit(limit)];
+        self.read(|connection| rows(connection, sql, values, moved_key))
     }
 
     async fn import_page(&self, run: Uuid, page: MovePage) -> StoreResult<bool> {
-        self.write(move |transaction| match marked(transaction)? {
-            Some(mark) if mark.accepts_pages_of(run) => Ok(write::adopt(transaction, &page)?.map(|()| true)),
-            _ => Ok(Ok(false)),
+        self.write(move |transaction| match read_mark(transaction)? {
+            Some(mark) if mark.accepts_pages_of(run) => write::page(transaction, &page).map(|()| true),
+            _ => Ok(false),
         })
         .await
     }
 
     async fn mark(&self) -> StoreResult<Option<MoveMark>> {
-        self.read(marked)
+        self.read(read_mark)
     }
 
     async fn change_mark(&self, expected: Option<MoveMark>, mark: Option<MoveMark>) -> StoreResult<bool> {
         self.write(move |transaction| {
-            let (found, has_series) = (marked(transaction)?, !definitions(transaction)?.is_empty());
-            let change = MoveMark::change(found.as_ref(), expected.as_ref(), mark.as_ref(), has_series);
+            let (stored, has_series) = (read_mark(transaction)?, !definitions(transaction)?.is_empty());
+            let change = MoveMark::change(stored.as_ref(), expected.as_ref(), mark.as_ref(), has_series);
             if change == MarkChange::Write {
                 write_mark(transaction, mark.as_ref())?;
             }
-            Ok(Ok(change != MarkChange::Refused))
+            Ok(change != MarkChange::Refused)
         })
         .await
     }
 }
 
-fn request(row: &Row<'_>) -> Result<MovedKey> {
+fn moved_key(row: &Row<'_>) -> Result<MovedKey> {
     let text = |column| row.get::<_, String>(column).map(Into::into);
     Ok(MovedKey {
         scope_id: scope_id(row, 0)?,
@@ -114,21 +114,22 @@ fn request(row: &Row<'_>) -> Result<MovedKey> {
         document_id: Uuid::from_bytes(row.get(5)?),
         position: position(row.get(6)?),
         number: text(7)?,
-        pruned_as: DocumentState::from_name(row.get_ref(8)?.as_str()?).ok_or_else(|| strange(8))?,
+        pruned_as: DocumentState::from_name(row.get_ref(8)?.as_str()?).ok_or_else(|| invalid_column(8))?,
     })
 }
 
 fn definitions(connection: &Connection) -> Result<Vec<PinnedSeries>> {
-    let read = |row: &Row<'_>| row.get_ref(0)?.as_str()?.parse().map_err(|_| strange(0));
+    let read = |row: &Row<'_>| row.get_ref(0)?.as_str()?.parse().map_err(|_| invalid_column(0));
     let names: Vec<SeriesName> = rows(connection, "SELECT name FROM series ORDER BY name", [], read)?;
     names.iter().filter_map(|name| pin::pinned(connection, name).transpose()).collect()
 }
 
-pub(crate) fn marked(connection: &Connection) -> Result<Option<MoveMark>> {
+pub(crate) fn read_mark(connection: &Connection) -> Result<Option<MoveMark>> {
     row(connection, "SELECT kind, store, move, run FROM mark", [], |row| {
         let id = |bytes: Option<[u8; 16]>| bytes.map(Uuid::from_bytes).unwrap_or_default();
-        let of = Move { id: id(row.get(2)?), run: id(row.get(3)?), other: row.get::<_, String>(1)?.into() };
-        Ok(MoveMark::new(row.get_ref(0)?.as_str()?, of))
+        let details =
+            Move { id: id(row.get(2)?), run: id(row.get(3)?), other: row.get::<_, String>(1)?.into() };
+        Ok(MoveMark::new(row.get_ref(0)?.as_str()?, details))
     })
 }
 

@@ -1,4 +1,4 @@
-//! Documents that are numbered, and their keys.
+//! New documents and their idempotency keys.
 
 use bates_core::ledger::{IdempotencyKey, IdempotencyKeys, KeyState, KeyUse};
 use bates_core::{Assignment, DocumentContent, DocumentState, Idempotency, NewDocument};
@@ -7,19 +7,19 @@ use uuid::Uuid;
 
 use super::millis;
 use crate::audit;
-use crate::write::{execute, integer, position, row, strange};
+use crate::write::{execute, invalid_column, position, row, to_i64};
 
 pub(crate) fn write(
     transaction: &Transaction<'_>,
     series_id: i64,
-    numbered: NewDocument<'_>,
+    document: NewDocument<'_>,
     now: i64,
 ) -> Result<()> {
-    insert(transaction, series_id, numbered, now)?;
-    if let Some(idempotency) = &numbered.request.idempotency {
-        remember(transaction, series_id, numbered, idempotency)?;
+    insert(transaction, series_id, document, now)?;
+    if let Some(idempotency) = &document.request.idempotency {
+        insert_key(transaction, series_id, document, idempotency)?;
     }
-    match numbered.record() {
+    match document.record() {
         Some(record) => audit::insert(transaction, series_id, &record),
         None => Ok(()),
     }
@@ -34,14 +34,14 @@ pub(crate) fn key_states(transaction: &Transaction<'_>, keys: &IdempotencyKeys) 
             document_id: Uuid::from_bytes(row.get(1)?),
             position: position(row.get(2)?),
             number: row.get::<_, String>(3)?.into(),
-            state: DocumentState::from_name(row.get_ref(4)?.as_str()?).ok_or_else(|| strange(4))?,
+            state: DocumentState::from_name(row.get_ref(4)?.as_str()?).ok_or_else(|| invalid_column(4))?,
             is_new: false,
         };
         Ok(KeyState::Used(row.get(0)?, assignment))
     };
     let state = |(key, _): (&IdempotencyKey, KeyUse)| {
-        let of = params![key.series.as_str(), key.caller, key.text];
-        Ok(row(transaction, sql, of, read)?.unwrap_or(KeyState::New))
+        let values = params![key.series.as_str(), key.caller, key.text];
+        Ok(row(transaction, sql, values, read)?.unwrap_or(KeyState::New))
     };
     keys.first_uses().into_iter().map(state).collect()
 }
@@ -54,19 +54,19 @@ fn insert(
 ) -> Result<()> {
     let (body, due) = match &assign.content {
         DocumentContent::Document(body) => (Some(body), now),
-        DocumentContent::Reservation(lasts) => (None, now.saturating_add(millis(*lasts))),
+        DocumentContent::Reservation(duration) => (None, now.saturating_add(millis(*duration))),
     };
     let sql = "INSERT INTO document
                    (document_id, series_id, scope, position, number, state, body, created_at, updated_at, due_at)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     let (document_id, scope) = (assignment.document_id.as_bytes(), assign.scope_id.scope.as_str());
     let (position, number, state) =
-        (integer(assignment.position.value()), &assignment.number, assignment.state.name());
-    let of = params![document_id, series_id, scope, position, number, state, body, now, now, due];
-    execute(transaction, sql, of).map(drop)
+        (to_i64(assignment.position.value()), &assignment.number, assignment.state.name());
+    let values = params![document_id, series_id, scope, position, number, state, body, now, now, due];
+    execute(transaction, sql, values).map(drop)
 }
 
-fn remember(
+fn insert_key(
     transaction: &Transaction<'_>,
     series_id: i64,
     NewDocument { request: assign, assignment }: NewDocument<'_>,
@@ -76,8 +76,8 @@ fn remember(
         "INSERT INTO idempotency (series_id, caller, key, digest, document_id, scope, position, number, pruned_as)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
     let (document_id, scope) = (assignment.document_id.as_bytes(), assign.scope_id.scope.as_str());
-    let (position, number) = (integer(assignment.position.value()), &assignment.number);
+    let (position, number) = (to_i64(assignment.position.value()), &assignment.number);
     let pruned_as = assignment.state.pruned_as().name();
-    let of = params![series_id, caller, key, digest, document_id, scope, position, number, pruned_as];
-    execute(transaction, sql, of).map(drop)
+    let values = params![series_id, caller, key, digest, document_id, scope, position, number, pruned_as];
+    execute(transaction, sql, values).map(drop)
 }

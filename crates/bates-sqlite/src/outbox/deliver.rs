@@ -1,4 +1,4 @@
-//! What becomes of documents: claimed and settled by relays, decided on by people, and removed when they are old.
+//! The life of documents: relays claim and settle them, people act on them, and old ones are pruned.
 
 use std::time::Duration;
 
@@ -12,18 +12,18 @@ use uuid::Uuid;
 
 use super::list::Condition;
 use super::millis;
-use crate::write::{bounded, execute, position};
+use crate::write::{execute, position, to_limit};
 
-/// Ends the claims of earlier processes. A document waits no longer for its next try than a try made now would make it
-/// wait: the clock may have been set back since.
-pub(crate) fn release(connection: &Connection, now: i64) -> Result<()> {
+/// Ends the claims of earlier processes. The clock may have been set back since, so a document waits at most as long as
+/// after an attempt that fails now.
+pub(crate) fn end_claims(connection: &Connection, now: i64) -> Result<()> {
     let sql = "UPDATE document SET due_at = 0, is_claimed = 0, in_doubt = 1 WHERE state = 'pending' AND is_claimed = 1";
     connection.execute(sql, [])?;
     let sql = "UPDATE document SET due_at = ?1 WHERE state = 'pending' AND due_at > ?1 + (2000 << min(attempts, 16))";
     connection.execute(sql, [now]).map(drop)
 }
 
-/// Moves the deadlines of reservations by the time in which the store was closed; back, if the clock was set back.
+/// Moves the deadlines of reservations by the time that the store was closed, or back if the clock was set back.
 pub(crate) fn postpone(connection: &Connection, closed_ms: i64) -> Result<()> {
     let sql = "UPDATE document SET due_at = due_at + ? WHERE state = 'reserved'";
     connection.execute(sql, [closed_ms]).map(drop)
@@ -48,34 +48,35 @@ pub(super) fn claim(transaction: &Transaction<'_>, claim: &ClaimRequest, now: i6
         };
         Ok((claimed, row.get(7)?))
     };
-    let rows = due.query_map(params![claim.series.as_str(), now, bounded(claim.limit)], read)?;
+    let rows = due.query_map(params![claim.series.as_str(), now, to_limit(claim.limit)], read)?;
     // A claim that was never settled may have ended with a delivery.
-    let take =
+    let mark_claimed =
         "UPDATE document SET attempts = attempts + 1, due_at = ?, in_doubt = in_doubt OR is_claimed, is_claimed = 1
          WHERE id = ?";
     let until = now.saturating_add(millis(claim.ttl));
-    let due = fitting(rows, claim.bytes, |(claimed, _)| claimed.body.len())?;
-    let take =
-        |(claimed, id): (Claimed, i64)| execute(transaction, take, params![until, id]).map(|_| claimed);
-    due.into_iter().map(take).collect()
+    let due = read_up_to(rows, claim.bytes, |(claimed, _)| claimed.body.len())?;
+    let claim_row = |(claimed, id): (Claimed, i64)| {
+        execute(transaction, mark_claimed, params![until, id]).map(|_| claimed)
+    };
+    due.into_iter().map(claim_row).collect()
 }
 
-/// Reads rows until `bytes` is reached; the last row may exceed it, so that a large one is read too.
-pub(crate) fn fitting<T>(
+/// Reads rows until their sizes reach `bytes`. The last row may exceed it, so that even a large one is read.
+pub(crate) fn read_up_to<T>(
     rows: impl Iterator<Item = Result<T>>,
     bytes: usize,
     size: impl Fn(&T) -> usize,
 ) -> Result<Vec<T>> {
-    let (mut found, mut read) = (Vec::new(), 0);
+    let (mut page, mut page_bytes) = (Vec::new(), 0);
     for row in rows {
         let row = row?;
-        read += size(&row);
-        found.push(row);
-        if read >= bytes.max(1) {
+        page_bytes += size(&row);
+        page.push(row);
+        if page_bytes >= bytes.max(1) {
             break;
         }
     }
-    Ok(found)
+    Ok(page)
 }
 
 pub(super) fn settle(transaction: &Transaction<'_>, settlements: &[Settlement], now: i64) -> Result<u64> {
@@ -86,52 +87,52 @@ pub(super) fn settle(transaction: &Transaction<'_>, settlements: &[Settlement], 
     for Settlement { document_id, attempt, verdict } in settlements {
         let VerdictChange { state, after, error, in_doubt } = verdict.change();
         let due = after.map(|after| now.saturating_add(millis(after)));
-        let of = params![document_id.as_bytes(), attempt, state.name(), due, error, now, in_doubt];
-        accepted += execute(transaction, sql, of)? as u64;
+        let values = params![document_id.as_bytes(), attempt, state.name(), due, error, now, in_doubt];
+        accepted += execute(transaction, sql, values)? as u64;
     }
     Ok(accepted)
 }
 
-/// Applies a decision to the documents whose state allows it; answers how many.
-pub(super) fn change(
+/// Applies an action to the documents whose state allows it. Returns how many it changed.
+pub(super) fn apply_action(
     transaction: &Transaction<'_>,
     filter: &DocumentFilter,
-    decision: DocumentAction,
+    action: DocumentAction,
     now: i64,
 ) -> Result<u64> {
-    let ActionRule { from, to, condition: when, restarts_attempts: tries_again } = decision.rule();
+    let ActionRule { from, to, condition, restarts_attempts } = action.rule();
     let from: Vec<String> = from.iter().map(|state| format!("'{state}'")).collect();
-    let in_time = match when {
+    let condition = match condition {
         ActionCondition::Always => String::new(),
         ActionCondition::BeforeDue => format!(" AND due_at > {now}"),
         ActionCondition::Unclaimed => format!(" AND NOT (is_claimed AND due_at > {now})"),
     };
-    let begun = "CASE is_claimed WHEN 1 THEN attempts ELSE 0 END";
-    let (due, attempts) = if tries_again { ("0", begun) } else { ("NULL", "attempts") };
+    let restarted = "CASE is_claimed WHEN 1 THEN attempts ELSE 0 END";
+    let (due, attempts) = if restarts_attempts { ("0", restarted) } else { ("NULL", "attempts") };
     let Condition { text, values } = Condition::of(filter, None);
     let sql = format!(
         "UPDATE document SET state = '{to}', due_at = {due}, attempts = {attempts}, updated_at = {now},
              in_doubt = in_doubt OR is_claimed, is_claimed = 0
-         WHERE state IN ({}){in_time} AND {text}",
+         WHERE state IN ({}){condition} AND {text}",
         from.join(", ")
     );
     Ok(execute(transaction, &sql, params_from_iter(values))? as u64)
 }
 
-/// While there are reservations, the time is written this often: a crash makes them last that much longer.
+/// While reservations exist, the time is written this often. A crash prolongs them by at most this.
 const SEEN_EVERY_MS: i64 = 60_000;
 
 pub(super) fn expire(transaction: &Transaction<'_>, limit: usize, now: i64) -> Result<u64> {
-    let be_seen = "UPDATE progress SET seen_at = ?1 WHERE seen_at <= ?1 - ?2
+    let update_seen = "UPDATE progress SET seen_at = ?1 WHERE seen_at <= ?1 - ?2
                        AND EXISTS (SELECT 1 FROM document WHERE state = 'reserved')";
-    execute(transaction, be_seen, [now, SEEN_EVERY_MS])?;
+    execute(transaction, update_seen, [now, SEEN_EVERY_MS])?;
     let expire = "UPDATE document SET state = 'voided', due_at = NULL, updated_at = ?1 WHERE id IN
                       (SELECT id FROM document WHERE state = 'reserved' AND due_at <= ?1 LIMIT ?2)";
-    Ok(execute(transaction, expire, [now, bounded(limit)])? as u64)
+    Ok(execute(transaction, expire, [now, to_limit(limit)])? as u64)
 }
 
 pub(super) fn prune(transaction: &Transaction<'_>, age: Duration, limit: usize, now: i64) -> Result<u64> {
     let sql = "DELETE FROM document WHERE id IN
                    (SELECT id FROM document WHERE state IN ('delivered', 'confirmed') AND updated_at <= ?1 LIMIT ?2)";
-    Ok(execute(transaction, sql, [now.saturating_sub(millis(age)), bounded(limit)])? as u64)
+    Ok(execute(transaction, sql, [now.saturating_sub(millis(age)), to_limit(limit)])? as u64)
 }

@@ -1,4 +1,4 @@
-//! Documents as they are: one, a page of them, or how many there are.
+//! Reads documents: one, a page, or their count.
 
 use bates_core::{Document, DocumentFilter, DocumentState, SeriesName};
 use jiff::Timestamp;
@@ -6,9 +6,9 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, Result, Row, params_from_iter};
 use uuid::Uuid;
 
-use crate::write::{bounded, position, rows, scope_id, strange, whole};
+use crate::write::{invalid_column, position, rows, scope_id, to_limit, to_u64};
 
-/// What [`read`] reads of a document.
+/// The columns that [`read`] expects.
 pub(crate) const COLUMNS: &str =
     "document_id, (SELECT name FROM series WHERE id = series_id), scope, position, number, state, attempts, last_error,
      created_at, updated_at, due_at, in_doubt";
@@ -51,7 +51,7 @@ pub(crate) fn documents(
     limit: usize,
 ) -> Result<Vec<Document>> {
     let Condition { text, mut values } = Condition::of(filter, after);
-    values.push(Value::Integer(bounded(limit)));
+    values.push(Value::Integer(to_limit(limit)));
     let sql = format!("SELECT {COLUMNS} FROM document WHERE {text} ORDER BY document_id LIMIT ?");
     rows(connection, &sql, params_from_iter(values), read)
 }
@@ -63,7 +63,7 @@ pub(crate) fn read(row: &Row<'_>) -> Result<Document> {
         scope_id: scope_id(row, 1)?,
         position: position(row.get(3)?),
         number: row.get::<_, String>(4)?.into(),
-        state: DocumentState::from_name(row.get_ref(5)?.as_str()?).ok_or_else(|| strange(5))?,
+        state: DocumentState::from_name(row.get_ref(5)?.as_str()?).ok_or_else(|| invalid_column(5))?,
         attempts: row.get(6)?,
         last_error: row.get::<_, Option<String>>(7)?.map(Into::into),
         created: moment(row.get(8)?),
@@ -73,18 +73,15 @@ pub(crate) fn read(row: &Row<'_>) -> Result<Document> {
     })
 }
 
-pub(crate) fn tally(connection: &Connection) -> Result<Vec<(SeriesName, DocumentState, u64)>> {
+pub(crate) fn count(connection: &Connection) -> Result<Vec<(SeriesName, DocumentState, u64)>> {
     let sql = "SELECT series.name, document.state, count(*) FROM document JOIN series ON series.id = document.series_id
                GROUP BY series.name, document.state";
     let read = |row: &Row<'_>| {
-        let series = row.get_ref(0)?.as_str()?.parse().map_err(|_| strange(0))?;
-        Ok((
-            series,
-            DocumentState::from_name(row.get_ref(1)?.as_str()?).ok_or_else(|| strange(1))?,
-            whole(row.get(2)?),
-        ))
+        let series = row.get_ref(0)?.as_str()?.parse().map_err(|_| invalid_column(0))?;
+        let state = DocumentState::from_name(row.get_ref(1)?.as_str()?).ok_or_else(|| invalid_column(1))?;
+        Ok((series, state, to_u64(row.get(2)?)))
     };
-    let mut tally = rows(connection, sql, [], read)?;
-    tally.sort();
-    Ok(tally)
+    let mut counts = rows(connection, sql, [], read)?;
+    counts.sort();
+    Ok(counts)
 }

@@ -1,4 +1,4 @@
-//! Documents in the embedded store. Each file is pure SQL in a transaction of the writer: none commits or answers.
+//! Documents in the embedded store. The files below are pure SQL in a transaction of the writer: they never commit or answer.
 
 pub(crate) mod assign;
 pub(crate) mod deliver;
@@ -16,17 +16,17 @@ use rusqlite::Transaction;
 use uuid::Uuid;
 
 use crate::SqliteStore;
-use crate::write::Refusable;
+use crate::error::WriteResult;
 
-/// The clock of the outbox: the time when the store was opened, plus what has passed since. It never jumps, so that no
-/// jump makes a claim last for ever, or voids a reservation early.
+/// The clock of the outbox: the time when the store was opened plus the time elapsed since. It never jumps, because a jump
+/// could make a claim last forever or void a reservation early.
 #[derive(Clone, Copy)]
-pub(crate) struct Steady {
+pub(crate) struct SteadyClock {
     base: i64,
     since: Duration,
 }
 
-impl Steady {
+impl SteadyClock {
     pub(crate) fn new() -> Self {
         Self { base: SystemRuntime.now().as_millisecond(), since: SystemRuntime.elapsed() }
     }
@@ -37,7 +37,7 @@ impl Steady {
     }
 }
 
-/// Longer durations count as 146 million years, so that a time can be added.
+/// At most 146 million years, so that a time can be added.
 pub(crate) fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX / 2)
 }
@@ -45,17 +45,17 @@ pub(crate) fn millis(duration: Duration) -> i64 {
 impl SqliteStore {
     pub(crate) async fn write_now<T: Send + 'static>(
         &self,
-        work: impl Fn(&Transaction<'_>, i64) -> Refusable<T> + Send + 'static,
+        work: impl Fn(&Transaction<'_>, i64) -> WriteResult<T> + Send + 'static,
     ) -> StoreResult<T> {
-        let now = self.steady.now();
+        let now = self.clock.now();
         self.write(move |transaction| work(transaction, now)).await
     }
 }
 
 impl DocumentStore for SqliteStore {
-    async fn assign(&self, ask: AssignRequest) -> Result<Assignment, AssignError> {
+    async fn assign(&self, assign: AssignRequest) -> Result<Assignment, AssignError> {
         self.check_complete()?;
-        self.ask(ask.scope_id.clone(), Request::Assign(Box::new(ask))).await?.into_assign()
+        self.submit(assign.scope_id.clone(), Request::Assign(Box::new(assign))).await?.into_assign()
     }
 
     async fn documents(
@@ -68,41 +68,37 @@ impl DocumentStore for SqliteStore {
     }
 
     async fn claim(&self, claim: ClaimRequest) -> StoreResult<Vec<Claimed>> {
-        self.write_now(move |transaction, now| Ok(Ok(deliver::claim(transaction, &claim, now)?))).await
+        self.write_now(move |transaction, now| Ok(deliver::claim(transaction, &claim, now)?)).await
     }
 
-    async fn settle_claims(&self, settled: Vec<Settlement>) -> StoreResult<u64> {
-        self.write_now(move |transaction, now| Ok(Ok(deliver::settle(transaction, &settled, now)?))).await
+    async fn settle_claims(&self, settlements: Vec<Settlement>) -> StoreResult<u64> {
+        self.write_now(move |transaction, now| Ok(deliver::settle(transaction, &settlements, now)?)).await
     }
 
-    async fn apply_action(&self, document_id: Uuid, decision: DocumentAction) -> StoreResult<ActionOutcome> {
+    async fn apply_action(&self, document_id: Uuid, action: DocumentAction) -> StoreResult<ActionOutcome> {
         let filter = DocumentFilter { document_id: Some(document_id), ..DocumentFilter::default() };
         self.write_now(move |transaction, now| {
-            let changed = deliver::change(transaction, &filter, decision, now)?;
-            let found = list::documents(transaction, &filter, None, 1)?.pop();
-            Ok(Ok(decision.outcome(found, changed == 1)))
+            let changed = deliver::apply_action(transaction, &filter, action, now)?;
+            let document = list::documents(transaction, &filter, None, 1)?.pop();
+            Ok(action.outcome(document, changed == 1))
         })
         .await
     }
 
-    async fn apply_action_to_all(
-        &self,
-        filter: DocumentFilter,
-        decision: DocumentAction,
-    ) -> StoreResult<u64> {
-        self.write_now(move |transaction, now| Ok(Ok(deliver::change(transaction, &filter, decision, now)?)))
+    async fn apply_action_to_all(&self, filter: DocumentFilter, action: DocumentAction) -> StoreResult<u64> {
+        self.write_now(move |transaction, now| Ok(deliver::apply_action(transaction, &filter, action, now)?))
             .await
     }
 
     async fn expire_reservations(&self, limit: usize) -> StoreResult<u64> {
-        self.write_now(move |transaction, now| Ok(Ok(deliver::expire(transaction, limit, now)?))).await
+        self.write_now(move |transaction, now| Ok(deliver::expire(transaction, limit, now)?)).await
     }
 
     async fn prune_documents(&self, age: Duration, limit: usize) -> StoreResult<u64> {
-        self.write_now(move |transaction, now| Ok(Ok(deliver::prune(transaction, age, limit, now)?))).await
+        self.write_now(move |transaction, now| Ok(deliver::prune(transaction, age, limit, now)?)).await
     }
 
     async fn count_documents(&self) -> StoreResult<Vec<(SeriesName, DocumentState, u64)>> {
-        self.read(list::tally)
+        self.read(list::count)
     }
 }
