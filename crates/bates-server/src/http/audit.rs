@@ -124,8 +124,7 @@ pub(super) async fn list_audit_entries<S: Store>(
     let after = query.after(parse_after)?;
     let filter = parse_filter(&context, &mut query).await?;
     let records = context.machine.records(filter, after, query.limit).await?;
-    let after =
-        query.next_after(&records, |record| format!("{}|{}", record.stamp.at.as_microsecond(), record.id));
+    let after = query.next_after(&records, |last| format!("{}|{}", last.stamp.at.as_microsecond(), last.id));
     let entries: Vec<AuditEntry> = records.iter().map(to_api_entry).collect();
     let csv = query::csv_response(&headers, AuditEntry::CSV_HEADER, &entries, AuditEntry::csv_row);
     Ok(csv.unwrap_or_else(|| Json(AuditPage { entries, after }).into_response()))

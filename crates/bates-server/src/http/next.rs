@@ -7,8 +7,8 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Extension, Request};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use bates_api::NumberRequest;
-use bates_core::{Actor, ErrorCode, NextError, Numbers, SeriesEntry, Store};
+use bates_api::{Day, NumberRequest};
+use bates_core::{Actor, ErrorCode, NextError, Numbers, ScopeParams, SeriesEntry, Store};
 use futures_util::stream;
 
 use super::problem::Problem;
@@ -45,9 +45,8 @@ pub(super) async fn next_numbers<S: Store>(
     if as_lines {
         return NumberLines { context, entry, request, caller }.into_response().await;
     }
-    let parameters: Vec<_> = request.scope.iter().collect();
-    let (params, actor) = (request::scope_params(&parameters, request.date), Actor::http(caller.name()));
-    let numbers = context.machine.next(&entry, params, request.count, actor).await?;
+    let params = ScopeParams { parameters: &request.scope.pairs(), date: request.date.map(Day::date) };
+    let numbers = context.machine.next(&entry, params, request.count, Actor::http(caller.name())).await?;
     Ok(json_response(&numbers, request.positions))
 }
 
@@ -115,8 +114,7 @@ impl<S: Store> NumberLines<S> {
     /// Up to [`CHUNK_LINES`] lines. At the end of the scope there are fewer, and the next call fails.
     async fn next_chunk(&mut self) -> Result<Bytes, NextError> {
         let Self { context, entry, request, caller } = self;
-        let parameters: Vec<_> = request.scope.iter().collect();
-        let params = request::scope_params(&parameters, request.date);
+        let params = ScopeParams { parameters: &request.scope.pairs(), date: request.date.map(Day::date) };
         let (count, actor) = (request.count.min(CHUNK_LINES), Actor::http(caller.name()));
         let numbers = context.machine.next(entry, params, count, actor).await?;
         let mut text = Vec::with_capacity(numbers.len() * 20);

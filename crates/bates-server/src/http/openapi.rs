@@ -11,7 +11,7 @@ use utoipa::OpenApi;
 use utoipa_swagger_ui::Config;
 
 use super::problem::Problem;
-use super::routes::{Context, Path};
+use super::routes::Context;
 
 #[derive(OpenApi)]
 #[openapi(
@@ -55,18 +55,10 @@ pub(super) async fn redirect_to_ui() -> Redirect {
     Redirect::permanent("/docs/")
 }
 
-pub(super) async fn serve_ui_index() -> Result<Response, Problem> {
-    ui_file("index.html")
-}
-
-pub(super) async fn serve_ui_file(Path(name): Path<String>) -> Result<Response, Problem> {
-    ui_file(&name)
-}
-
 /// Files of the UI that were requested. Each is in memory once, even while many slow clients download it.
 static UI_FILES: LazyLock<Mutex<HashMap<String, (Bytes, HeaderValue)>>> = LazyLock::new(Mutex::default);
 
-fn ui_file(name: &str) -> Result<Response, Problem> {
+pub(super) fn serve_ui_file(name: &str) -> Result<Response, Problem> {
     let cached = UI_FILES.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
     let (bytes, content_type) = match cached {
         Some(file) => file,

@@ -7,8 +7,8 @@ use std::time::Duration;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, Uri, header};
-use bates_api::{Day, DayError, NumberRequest, Parameters};
-use bates_core::{ErrorCode, ScopeParams, Store};
+use bates_api::{DayError, NumberRequest, Parameters};
+use bates_core::{ErrorCode, Store};
 use http_body_util::LengthLimitError;
 use serde::de::DeserializeOwned;
 
@@ -58,8 +58,7 @@ pub(super) async fn read_number_request(
 
 /// Every parameter except `count` and `date` is a parameter of the scope.
 pub(super) fn parse_number_query(query: &str) -> Result<NumberRequest, Problem> {
-    let duplicate =
-        |name| Problem::new(ErrorCode::BAD_ARGUMENTS, format!("{name} occurs twice in the query"));
+    let twice = |name| Problem::new(ErrorCode::BAD_ARGUMENTS, format!("{name} occurs twice in the query"));
     let bad_count = |value: &str| {
         Problem::new(ErrorCode::BAD_COUNT, format!("count is {:?}, not a whole number", truncate(value)))
     };
@@ -67,18 +66,14 @@ pub(super) fn parse_number_query(query: &str) -> Result<NumberRequest, Problem> 
     let (mut scope, mut count, mut date) = (Parameters::default(), None, None);
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         match &*name {
-            "count" if count.is_some() => return Err(duplicate("count")),
+            "count" if count.is_some() => return Err(twice("count")),
             "count" => count = Some(parse_whole(&value).ok_or_else(|| bad_count(&value))?),
-            "date" if date.is_some() => return Err(duplicate("date")),
+            "date" if date.is_some() => return Err(twice("date")),
             "date" => date = Some(value.parse().map_err(bad_date)?),
             _ => scope.push(name, value),
         }
     }
     Ok(NumberRequest { scope, count: count.unwrap_or(1), date, positions: false })
-}
-
-pub(super) fn scope_params<'a>(parameters: &'a [(&'a str, &'a str)], date: Option<Day>) -> ScopeParams<'a> {
-    ScopeParams { parameters, date: date.map(Day::date) }
 }
 
 /// Digits only: no sign.
@@ -100,15 +95,14 @@ pub(super) fn accepted_types(headers: &HeaderMap) -> String {
 }
 
 pub(super) async fn read_body(body: Body, bytes_max: usize, timeout: Duration) -> Result<Bytes, Problem> {
-    let too_large =
-        || Problem::new(ErrorCode::TOO_LARGE, format!("the body has more than {bytes_max} bytes"));
+    let too_big = || Problem::new(ErrorCode::TOO_LARGE, format!("the body has more than {bytes_max} bytes"));
     let unreadable = |detail| Problem::new(ErrorCode::BAD_REQUEST, detail);
     if hyper::body::Body::size_hint(&body).lower() > bytes_max as u64 {
-        return Err(too_large());
+        return Err(too_big());
     }
     match tokio::time::timeout(timeout, to_bytes(body, bytes_max)).await {
         Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) if error.source().is_some_and(<dyn Error>::is::<LengthLimitError>) => Err(too_large()),
+        Ok(Err(error)) if error.source().is_some_and(<dyn Error>::is::<LengthLimitError>) => Err(too_big()),
         Ok(Err(_)) => Err(unreadable("the body is incomplete, or its chunked encoding is invalid")),
         Err(_) => Err(unreadable("the body did not arrive in time")),
     }

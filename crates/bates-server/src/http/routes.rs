@@ -39,9 +39,7 @@ impl<S: Store> ServerState<S> {
     pub(super) async fn series(&self, name: &str) -> Result<Arc<SeriesEntry>, Problem> {
         let entry = self.machine.series_or_sync(name).await;
         entry.ok_or_else(|| match parse_series_name(name) {
-            Ok(name) => {
-                Problem::new(ErrorCode::UNKNOWN_SERIES, format!("there is no series {:?}", name.as_str()))
-            }
+            Ok(_) => Problem::new(ErrorCode::UNKNOWN_SERIES, format!("there is no series {name:?}")),
             Err(problem) => problem,
         })
     }
@@ -125,8 +123,8 @@ pub(super) fn router<S: Store>(machine: Arc<Machine<S>>, settings: &Settings) ->
         .route("/openapi.json", get(openapi::serve_document::<S>))
         .route("/", get(openapi::redirect_to_ui))
         .route("/docs", get(openapi::redirect_to_ui))
-        .route("/docs/", get(openapi::serve_ui_index))
-        .route("/docs/{*file}", get(openapi::serve_ui_file))
+        .route("/docs/", get(async || openapi::serve_ui_file("index.html")))
+        .route("/docs/{*file}", get(async |Path(name): Path<String>| openapi::serve_ui_file(&name)))
         .fallback(async || Problem::new(ErrorCode::NOT_FOUND, "there is nothing at this path"))
         .method_not_allowed_fallback(async || {
             Problem::new(ErrorCode::METHOD_NOT_ALLOWED, "this path does not support this method")

@@ -8,7 +8,9 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bates_api as api;
 use bates_api::{Day, DocumentRequest, Parameters, is_idempotency_key};
-use bates_core::{Assignment, DocumentContent, ErrorCode, Idempotency, Machine, SeriesEntry, Store};
+use bates_core::{
+    Assignment, DocumentContent, ErrorCode, Idempotency, Machine, ScopeParams, SeriesEntry, Store,
+};
 use sha2::{Digest, Sha256};
 
 use super::lines;
@@ -49,14 +51,13 @@ impl KeyedCaller {
         content: &str,
     ) -> Result<Option<Idempotency>, Problem> {
         let Some(key) = &self.key else { return Ok(None) };
-        let bad_document =
-            |error: serde_json::Error| Problem::new(ErrorCode::BAD_DOCUMENT, error.to_string());
-        let content: serde_json::Value = serde_json::from_str(content).map_err(bad_document)?;
+        let invalid = |error: serde_json::Error| Problem::new(ErrorCode::BAD_DOCUMENT, error.to_string());
+        let content: serde_json::Value = serde_json::from_str(content).map_err(invalid)?;
         if !is_idempotency_key(key) {
             let detail = "the idempotency key is invalid: it has 1 to 255 printable ASCII characters";
             return Err(Problem::new(ErrorCode::BAD_ARGUMENTS, detail));
         }
-        let mut parameters: Vec<_> = scope.iter().collect();
+        let mut parameters = scope.pairs();
         parameters.sort_unstable();
         let request = serde_json::json!([parameters, date.map(|date| date.to_string()), content]);
         let digest = Sha256::digest(request.to_string()).into();
@@ -74,8 +75,7 @@ impl KeyedCaller {
             return Err(Problem::new(ErrorCode::BAD_DOCUMENT, "document is null: send any other JSON value"));
         }
         let idempotency = self.idempotency(&request.scope, request.date, document)?;
-        let parameters: Vec<_> = request.scope.iter().collect();
-        let params = request::scope_params(&parameters, request.date);
+        let params = ScopeParams { parameters: &request.scope.pairs(), date: request.date.map(Day::date) };
         let content = DocumentContent::Document(document.into());
         Ok(machine.assign(entry, params, content, idempotency, self.caller.name()).await?)
     }
@@ -107,10 +107,8 @@ pub(crate) async fn number_document<S: Store>(
     let body = request::read_body(body, DOCUMENT_BYTES_MAX, context.body_timeout).await?;
     let request: DocumentRequest = request::parse_json(&body)?;
     if request.key.is_some() {
-        return Err(Problem::new(
-            ErrorCode::BAD_BODY,
-            "key is only for lines: send the key of a single document as the header Idempotency-Key",
-        ));
+        let detail = "key is only for lines: send the key of a single document as the header Idempotency-Key";
+        return Err(Problem::new(ErrorCode::BAD_BODY, detail));
     }
     let assignment = caller.assign(&context.machine, &entry, &request).await?;
     let status = if assignment.is_new { StatusCode::ACCEPTED } else { StatusCode::OK };
