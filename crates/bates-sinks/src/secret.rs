@@ -1,5 +1,4 @@
-//! Secrets, and addresses that may hold one. Owns reading them from a file. Must never print a value, not even in the
-//! error of one that could not be read.
+//! Secrets, and addresses that may hold one, given directly or in a file. Must never print a value, not even in an error.
 
 use std::path::Path;
 use std::{fmt, fs};
@@ -72,7 +71,7 @@ impl Visitor<'_> for Text {
 }
 
 fn not_a_text<E: Error>() -> E {
-    E::custom("this has to be a text; write it in quotes")
+    E::custom("expected text: put it in quotation marks")
 }
 
 /// The secret itself, or the content of the file without the line break at its end; `None` if neither is given.
@@ -84,14 +83,16 @@ pub(crate) fn given(
 ) -> Result<Option<Secret>, SinkError> {
     let found = match (secret, file) {
         (Some(_), Some(_)) => {
-            return Err(SinkError::new(file_field, format!("give this or {field}, not both")));
+            return Err(SinkError::new(file_field, format!("expected {file_field} or {field}, not both")));
         }
         (Some(secret), None) => Some((secret.clone(), field)),
         (None, Some(path)) => Some((from_file(path, file_field)?, file_field)),
         (None, None) => None,
     };
     match found {
-        Some((secret, field)) if secret.reveal().is_empty() => Err(SinkError::new(field, "it is empty")),
+        Some((secret, field)) if secret.reveal().is_empty() => {
+            Err(SinkError::new(field, "the secret is empty"))
+        }
         found => Ok(found.map(|(secret, _)| secret)),
     }
 }

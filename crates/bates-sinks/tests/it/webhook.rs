@@ -97,7 +97,7 @@ async fn one_that_hangs_costs_its_timeout_and_holds_up_no_other() {
     let hang = json!("hang");
     let started = Instant::now();
     let answers = sink.deliver(&wishing(&[hang, json!(200), json!(200), json!(200)])).await;
-    assert_eq!(answers[0], Err(DeliveryError::Unanswered("it did not answer in time".into())));
+    assert_eq!(answers[0], Err(DeliveryError::Unanswered("the receiver did not answer in time".into())));
     assert_eq!(answers[1..], [Ok(()), Ok(()), Ok(())]);
     assert!(started.elapsed() < Duration::from_secs(10));
 }

@@ -254,7 +254,7 @@ fn configurations_that_could_repeat_or_confuse_numbers_are_refused() {
         ("pattern: \"{seq}\", pool: { redis: \"redis://x\", key: k, size: 100000001 }", "1 to 100,000,000"),
         (
             "pattern: \"{seq}\", pool: { redis: \"redis://x\", key: k, size: 9, refill_at: 100% }",
-            "is no share",
+            "invalid share",
         ),
         ("pattern: \"{seq}\", pool: { redis: \"http://x\", key: k, size: 9 }", "redis:"),
         (
