@@ -18,7 +18,7 @@ async fn a_series_that_cannot_be_is_refused_with_the_word_that_is_wrong() {
     for (series, code, told) in [
         (Series::new("No Name", "{seq}"), ErrorCode::BAD_NAME, "name"),
         (Series::new("n", "{seq"), ErrorCode::BAD_SERIES, "{seq"),
-        (good().start(u64::MAX), ErrorCode::BAD_SERIES, "start: positions end at"),
+        (good().start(u64::MAX), ErrorCode::BAD_SERIES, "start: the maximum is"),
         (good().key("a:{b"), ErrorCode::BAD_SERIES, "key: "),
         (good().time_zone("Nowhere/Never"), ErrorCode::BAD_SERIES, "Nowhere/Never"),
         (good().reject("none"), ErrorCode::BAD_SERIES, "reject: "),
