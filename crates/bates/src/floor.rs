@@ -154,8 +154,8 @@ fn floor_past_pool(floor: u64, pushed_to: Option<u64>) -> u64 {
 
 async fn raise(store: impl Store, mut config: Config, args: &FloorArgs, out: &mut Output) -> Result<Answer> {
     let (floor, parameters) = args.words.split_last().context("missing position")?;
-    let floor: u64 =
-        floor.parse().with_context(|| format!("invalid position {floor:?}: expected a whole number"))?;
+    let invalid = || format!("invalid position {floor:?}: expected a whole number");
+    let floor: u64 = floor.parse().with_context(invalid)?;
     let (parameters, series) = (&*scope::pairs(parameters)?, args.series.as_deref().unwrap_or_default());
     let machine = config.open_machine(store).await?;
     let Some(entry) = machine.series(series) else { bail!("unknown series {series:?}") };

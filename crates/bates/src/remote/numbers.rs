@@ -1,5 +1,6 @@
 //! `bates next`, `bates pop` and `bates peek`: take numbers from a running server or a shared pool, or look at the
 //! next one.
+#![allow(clippy::doc_markdown, reason = "clap prints these comments as they are")]
 
 use std::time::Duration;
 
@@ -58,11 +59,8 @@ pub(crate) struct PopArgs {
     #[command(flatten)]
     numbers: NumbersArgs,
 
-    #[arg(
-        long,
-        value_name = "URL",
-        help = "The Redis server with the pool; set an address with a password in the variable [env: BATES_REDIS]"
-    )]
+    /// The Redis server with the pool; set an address with a password in the variable [env: BATES_REDIS]
+    #[arg(long, value_name = "URL")]
     redis: Option<String>,
 
     /// Print a JSON array instead of lines
@@ -137,8 +135,7 @@ impl NextArgs {
 impl PopArgs {
     pub(crate) async fn run(&self, out: &mut Output) -> Result<Answer> {
         let redis = self.redis.clone().or_else(|| std::env::var("BATES_REDIS").ok());
-        let redis =
-            redis.context("missing address of the Redis server: give --redis URL, or set BATES_REDIS")?;
+        let redis = redis.context("missing address of Redis: give --redis URL, or set BATES_REDIS")?;
         // Report an invalid server address first.
         self.server.client()?;
         let scope = scope::pairs(&self.numbers.parameters)?.into_iter();
@@ -196,7 +193,7 @@ fn explain_pool(error: PopError) -> anyhow::Error {
     }
 }
 
-/// Prints the numbers that were taken, even if a later call fails.
+/// Takes and prints numbers. Prints those that were taken even if a later call fails.
 async fn print(
     out: &mut Output,
     count: u64,
@@ -215,16 +212,18 @@ async fn print(
         taken += numbers.len() as u64;
         if json {
             all.extend(numbers);
-            continue;
-        }
-        for number in &numbers {
-            writeln!(out, "{}", output::sanitize(number))?;
+        } else {
+            numbers.iter().try_for_each(|number| writeln!(out, "{}", output::sanitize(number)))?;
         }
     }
     if json && taken > 0 {
         out.print_json(&all)?;
     }
     out.flush()?;
+    answer(failure, taken, count)
+}
+
+fn answer(failure: Option<TakeFailure>, taken: u64, count: u64) -> Result<Answer> {
     match failure {
         Some(TakeFailure { error, .. }) if taken == 0 => Err(error),
         Some(TakeFailure { error, is_exhausted: false, .. }) => {
@@ -232,10 +231,8 @@ async fn print(
         }
         _ if taken == count => Ok(Answer::Yes),
         _ => {
-            output::print_note(&format!(
-                "the scope is exhausted: printed {taken} of {}",
-                count_of(count, "number")
-            ));
+            let numbers = count_of(count, "number");
+            output::print_note(&format!("the scope is exhausted: printed {taken} of {numbers}"));
             Ok(Answer::No)
         }
     }
