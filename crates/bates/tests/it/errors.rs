@@ -6,15 +6,22 @@ use bates_core::ErrorCode;
 
 const HEAD: &str = "# Errors
 
-Every error has a stable code: programs compare it, sentences may change. Over HTTP it stands in `code` of an
-`application/problem+json` answer, in the Redis protocol behind the first word (`-ERR exhausted: …`), and the commands end
-with its exit code. What Redis itself would say (an unknown command, a wrong number of arguments, no integer, `NOAUTH`,
-`WRONGPASS`) is said in its words.
+Every error has a stable code. Programs compare the code; messages may change.
 
-`may burn`: whether a number may have been taken that nobody was given. It is then a gap, and never comes again; asking
-once more is safe.
+| where | the code is |
+|---|---|
+| HTTP | the field `code` of an `application/problem+json` answer |
+| Redis protocol | the second word: `-ERR exhausted: …` |
+| commands | printed with the message; the command ends with the exit code below |
 
-This page is written from the table in `crates/bates-core/src/code.rs`: `BATES_TEST_BLESS=1 cargo test -p bates errors`.
+Errors that Redis has as well use the words of Redis, without a code: an unknown command, a wrong
+number of arguments, a value that is not an integer, `NOAUTH`, `WRONGPASS`.
+
+`may burn` is yes if a number may have been taken without reaching the caller. Such a number is a gap and
+is never issued again. Repeating the request is safe.
+
+This page is generated from the table in `crates/bates-core/src/code.rs`:
+`BATES_TEST_BLESS=1 cargo test -p bates --test it errors`.
 
 | code | HTTP | Redis | exit | may burn | what happened | what to do |
 |---|---:|---|---:|---|---|---|
@@ -34,5 +41,5 @@ fn the_page_of_errors_is_the_table_of_the_core() {
         std::fs::write(&kept, &page).unwrap();
     }
     let kept = std::fs::read_to_string(kept).unwrap_or_default();
-    assert!(page == kept, "docs/errors.md is not what the table says; BATES_TEST_BLESS=1 writes it");
+    assert!(page == kept, "docs/errors.md differs from the table; BATES_TEST_BLESS=1 writes it");
 }
