@@ -38,6 +38,14 @@ impl<'de> Deserialize<'de> for Secret {
 
 struct Text;
 
+macro_rules! refuse {
+    ($($visit:ident: $type:ty),*) => {
+        $(fn $visit<E: Error>(self, _: $type) -> Result<Secret, E> {
+            Err(E::custom("expected text: put it in quotation marks"))
+        })*
+    };
+}
+
 impl Visitor<'_> for Text {
     type Value = Secret;
 
@@ -53,25 +61,7 @@ impl Visitor<'_> for Text {
         Ok(Secret::new(text))
     }
 
-    fn visit_bool<E: Error>(self, _: bool) -> Result<Secret, E> {
-        Err(not_a_text())
-    }
-
-    fn visit_i64<E: Error>(self, _: i64) -> Result<Secret, E> {
-        Err(not_a_text())
-    }
-
-    fn visit_u64<E: Error>(self, _: u64) -> Result<Secret, E> {
-        Err(not_a_text())
-    }
-
-    fn visit_f64<E: Error>(self, _: f64) -> Result<Secret, E> {
-        Err(not_a_text())
-    }
-}
-
-fn not_a_text<E: Error>() -> E {
-    E::custom("expected text: put it in quotation marks")
+    refuse!(visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64);
 }
 
 /// The secret itself, or the content of the file without the line break at its end; `None` if neither is given.
@@ -90,9 +80,7 @@ pub(crate) fn given(
         (None, None) => None,
     };
     match found {
-        Some((secret, field)) if secret.reveal().is_empty() => {
-            Err(SinkError::new(field, "the secret is empty"))
-        }
+        Some((secret, field)) if secret.reveal().is_empty() => Err(SinkError::new(field, "it is empty")),
         found => Ok(found.map(|(secret, _)| secret)),
     }
 }

@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, HeaderValue, Request, header};
 use bates_core::ErrorCode;
 
 use super::openg2p;
-use super::problem::Problem;
+use super::problem::{Problem, Result};
 use crate::{Access, Caller};
 
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ impl Settings {
     }
 
     /// The caller of a request that arrived on the connection of `peer`, or why the request is refused.
-    pub(super) fn admit<B>(&self, request: &Request<B>, peer: &Caller) -> Result<Caller, Problem> {
+    pub(super) fn admit<B>(&self, request: &Request<B>, peer: &Caller) -> Result<Caller> {
         let path = request.uri().path();
         if is_public(path) {
             return Ok(peer.clone());

@@ -13,7 +13,7 @@ use bates_core::{
 use bates_pattern::Reset;
 use uuid::Uuid;
 
-use super::problem::{JsonResult, Problem};
+use super::problem::{JsonResult, Problem, Result};
 use super::query::{self, ListQuery, PageSize, truncate};
 use super::request::{self, JsonBody};
 use super::routes::{Context, Path, Series};
@@ -103,7 +103,7 @@ pub(super) async fn list_leases<S: Store>(context: Context<S>, uri: Uri) -> Json
     Ok(Json(LeasePage { leases: leases.into_iter().map(to_api_lease).collect(), after }))
 }
 
-fn check_length(length: usize, length_max: usize, what: &str) -> Result<(), Problem> {
+fn check_length(length: usize, length_max: usize, what: &str) -> Result<()> {
     let detail = || format!("the request has {length} {what}; the maximum is {length_max}");
     if length <= length_max { Ok(()) } else { Err(Problem::new(ErrorCode::BAD_BODY, detail())) }
 }

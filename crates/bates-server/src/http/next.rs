@@ -11,7 +11,7 @@ use bates_api::{Day, NumberRequest};
 use bates_core::{Actor, ErrorCode, NextError, Numbers, ScopeParams, SeriesEntry, Store};
 use futures_util::stream;
 
-use super::problem::Problem;
+use super::problem::Result;
 use super::request;
 use super::routes::{Context, Series};
 use crate::Caller;
@@ -37,7 +37,7 @@ pub(super) async fn next_numbers<S: Store>(
     Extension(caller): Extension<Caller>,
     Series(entry): Series,
     incoming: Request,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let as_lines = accepts_only_text(incoming.headers());
     let (parts, body) = incoming.into_parts();
     let request = request::read_number_request(&parts.uri, body, context.body_timeout).await?;
@@ -89,7 +89,7 @@ struct NumberLines<S> {
 impl<S: Store> NumberLines<S> {
     /// The first chunk is taken before the response begins, so that an error has its HTTP status. A later error aborts the
     /// connection: the numbers sent so far are issued, and the client sees that the response is incomplete.
-    async fn into_response(mut self) -> Result<Response, Problem> {
+    async fn into_response(mut self) -> Result<Response> {
         let first = self.next_chunk().await?;
         let rest = stream::try_unfold(self, |mut lines| async move {
             if lines.request.count == 0 {

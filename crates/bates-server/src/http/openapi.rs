@@ -10,7 +10,7 @@ use bates_core::{ErrorCode, Store};
 use utoipa::OpenApi;
 use utoipa_swagger_ui::Config;
 
-use super::problem::Problem;
+use super::problem::{Problem, Result};
 use super::routes::Context;
 
 #[derive(OpenApi)]
@@ -58,7 +58,7 @@ pub(super) async fn redirect_to_ui() -> Redirect {
 /// Files of the UI that were requested. Each is in memory once, even while many slow clients download it.
 static UI_FILES: LazyLock<Mutex<HashMap<String, (Bytes, HeaderValue)>>> = LazyLock::new(Mutex::default);
 
-pub(super) fn serve_ui_file(name: &str) -> Result<Response, Problem> {
+pub(super) fn serve_ui_file(name: &str) -> Result<Response> {
     let cached = UI_FILES.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
     let (bytes, content_type) = match cached {
         Some(file) => file,

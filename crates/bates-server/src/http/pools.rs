@@ -7,7 +7,7 @@ use bates_api as api;
 use bates_api::{AttachRequest, Attachment, PoolList, PoolNumberRequest, PoolNumbers, PoolRequest};
 use bates_core::{Actor, PoolError, PoolStatus, ScopeParams, ServerIdentity, Store};
 
-use super::problem::{JsonResult, Problem};
+use super::problem::{JsonResult, Result};
 use super::query;
 use super::request::{self, JsonBody, OptionalJsonBody};
 use super::routes::{Context, Series};
@@ -36,7 +36,7 @@ pub(super) async fn request_pool<S: Store>(
     context: Context<S>,
     Series(entry): Series,
     OptionalJsonBody(request): OptionalJsonBody<PoolRequest>,
-) -> Result<(StatusCode, Json<api::PoolStatus>), Problem> {
+) -> Result<(StatusCode, Json<api::PoolStatus>)> {
     let params = ScopeParams { parameters: &request.scope.pairs(), date: None };
     let pool = context.machine.request_pool(&entry, params).await?;
     Ok((StatusCode::ACCEPTED, Json(to_api_pool(pool))))

@@ -17,7 +17,7 @@ use utoipa_axum::routes;
 
 use super::health::Health;
 use super::openg2p::{self, ReadyIdTypes};
-use super::problem::Problem;
+use super::problem::{Problem, Result};
 use super::{
     Settings, audit, documents, gaps, health, lease, metrics, next, openapi, pools, query, scopes, series,
     trace,
@@ -36,7 +36,7 @@ pub(super) struct ServerState<S> {
 }
 
 impl<S: Store> ServerState<S> {
-    pub(super) async fn series(&self, name: &str) -> Result<Arc<SeriesEntry>, Problem> {
+    pub(super) async fn series(&self, name: &str) -> Result<Arc<SeriesEntry>> {
         let entry = self.machine.series_or_sync(name).await;
         entry.ok_or_else(|| match parse_series_name(name) {
             Ok(_) => Problem::new(ErrorCode::UNKNOWN_SERIES, format!("there is no series {name:?}")),
@@ -45,7 +45,7 @@ impl<S: Store> ServerState<S> {
     }
 
     /// As [`query::parse_only_series`], and the series must exist.
-    pub(super) async fn only_series(&self, uri: &Uri) -> Result<Option<SeriesName>, Problem> {
+    pub(super) async fn only_series(&self, uri: &Uri) -> Result<Option<SeriesName>> {
         let series = query::parse_only_series(uri)?;
         if let Some(name) = &series {
             self.series(name.as_str()).await?;
@@ -54,7 +54,7 @@ impl<S: Store> ServerState<S> {
     }
 }
 
-pub(super) fn parse_series_name(text: &str) -> Result<SeriesName, Problem> {
+pub(super) fn parse_series_name(text: &str) -> Result<SeriesName> {
     text.parse()
         .map_err(|error: bates_core::SeriesNameError| Problem::new(ErrorCode::BAD_NAME, error.to_string()))
 }
@@ -138,7 +138,7 @@ pub(super) struct Path<T>(pub(super) T);
 impl<T: DeserializeOwned + Send, C: Send + Sync> FromRequestParts<C> for Path<T> {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, context: &C) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, context: &C) -> Result<Self> {
         match axum::extract::Path::from_request_parts(parts, context).await {
             Ok(axum::extract::Path(path)) => Ok(Self(path)),
             Err(_) => Err(Problem::new(ErrorCode::BAD_NAME, "a segment of the path is not UTF-8")),
@@ -152,7 +152,7 @@ pub(super) struct Series(pub(super) Arc<SeriesEntry>);
 impl<S: Store> FromRequestParts<Arc<ServerState<S>>> for Series {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, context: &Arc<ServerState<S>>) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, context: &Arc<ServerState<S>>) -> Result<Self> {
         let Path(name) = Path::<String>::from_request_parts(parts, context).await?;
         context.series(&name).await.map(Self)
     }

@@ -38,18 +38,14 @@ pub(super) struct ClientInfo {
 
 impl Clients {
     /// Lists a connection until its handle is dropped.
-    pub(super) fn register(
-        self: &Arc<Self>,
-        peer: Option<SocketAddr>,
-        local: Option<SocketAddr>,
-    ) -> ClientHandle {
+    pub(super) fn register(self: &Arc<Self>, peer: Option<SocketAddr>, local: Option<SocketAddr>) -> Handle {
         let client = Client { peer, local, since: Instant::now(), info: ClientInfo::default() };
         let mut state = self.state();
         state.last_id += 1;
         let id = state.last_id;
         state.connected.insert(id, client);
         drop(state);
-        ClientHandle { id, clients: self.clone() }
+        Handle { id, clients: self.clone() }
     }
 
     pub(super) fn count(&self) -> usize {
@@ -79,13 +75,13 @@ impl Clients {
 }
 
 #[derive(Debug)]
-pub(super) struct ClientHandle {
+pub(super) struct Handle {
     /// Never reused while the server runs.
     pub(super) id: u64,
     clients: Arc<Clients>,
 }
 
-impl ClientHandle {
+impl Handle {
     pub(super) fn info(&self) -> ClientInfo {
         self.clients.state().connected.get(&self.id).map(|client| client.info.clone()).unwrap_or_default()
     }
@@ -97,7 +93,7 @@ impl ClientHandle {
     }
 }
 
-impl Drop for ClientHandle {
+impl Drop for Handle {
     fn drop(&mut self) {
         self.clients.state().connected.remove(&self.id);
     }

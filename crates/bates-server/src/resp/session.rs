@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::clients::{ClientHandle, ClientInfo};
+use super::clients::{ClientInfo, Handle};
 use super::listener::Shared;
 use super::{Limits, Protocol};
 use crate::Caller;
@@ -15,7 +15,7 @@ pub(super) struct Session {
     pub(super) protocol: Protocol,
     /// A buffer for the key of a scope, reused by each command.
     pub(super) scope: String,
-    pub(super) client: ClientHandle,
+    pub(super) client: Handle,
     pub(super) shared: Arc<Shared>,
     /// The client, named by its address.
     peer: Caller,
@@ -25,7 +25,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(shared: Arc<Shared>, client: ClientHandle, peer: Caller) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, client: Handle, peer: Caller) -> Self {
         let caller = shared.settings.access.is_open().then(|| peer.clone());
         let (protocol, scope) = (Protocol::default(), String::new());
         Self { protocol, scope, client, shared, peer, caller, wrong_secrets: 0 }

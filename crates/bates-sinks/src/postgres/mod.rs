@@ -49,10 +49,7 @@ pub(crate) fn open(description: &PostgresDescription) -> Result<impl Sink, SinkE
     let PostgresDescription { url, password_file, table, timeout_ms } = description;
     let mut address = parse(url, URL)?;
     if password_file.is_some() && address.has_password() {
-        return Err(SinkError::new(
-            "postgres.password_file",
-            "the url already holds a password: remove one of the two",
-        ));
+        return Err(SinkError::new("postgres.password_file", "the url already holds a password: remove one"));
     }
     read_password(&mut address, password_file.as_deref(), URL, "postgres.password_file")?;
     let table = Table::parse(table).map_err(|problem| SinkError::new("postgres.table", problem))?;

@@ -62,10 +62,8 @@ pub(crate) fn open(description: &WebhookDescription) -> Result<impl Sink, SinkEr
     let signer = Signer::new(&secret).map_err(wrong)?;
     check_timeout("webhook.timeout_ms", *timeout_ms)?;
     if !(1..=CONCURRENCY_MAX).contains(concurrency) {
-        return Err(SinkError::new(
-            "webhook.concurrency",
-            format!("{concurrency} is out of range: expected 1 to {CONCURRENCY_MAX}"),
-        ));
+        let problem = format!("{concurrency} is out of range: expected 1 to {CONCURRENCY_MAX}");
+        return Err(SinkError::new("webhook.concurrency", problem));
     }
     let client = client(*allow_private, Duration::from_millis(*timeout_ms))
         .map_err(|problem| SinkError::new("webhook.url", problem))?;

@@ -128,16 +128,14 @@ impl ConfigArgs {
         let tree = serde_saphyr::from_str(&text);
         let mut tree: Node = tree.map_err(|error| anyhow!("{}: {error}", shown.display()))?;
         let mut mistakes = Mistakes::default();
-        let id_generator = match &self.openg2p_config {
+        let id_generator_database = match &self.openg2p_config {
             Some(openg2p) => add_openg2p_series(&mut tree, openg2p, &mut mistakes)?,
             None => add_built_in_series(&mut tree).map(|()| None)?,
         };
         environment::overlay(&mut tree, &mut mistakes);
         self.overlay_flags(&mut tree, http, resp)?;
         match read(&tree, file.clone(), &mut mistakes) {
-            Some(config) if mistakes.count() == 0 => {
-                Ok(Config { id_generator_database: id_generator, ..config })
-            }
+            Some(config) if mistakes.count() == 0 => Ok(Config { id_generator_database, ..config }),
             _ => bail!("{}", mistakes.report(shown)),
         }
     }
@@ -224,17 +222,16 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<C
     let hours = reader.number("outbox_retention_hours", 7 * 24, 0..=876_000);
     let minutes = reader.number("reconcile_minutes", 60, 0..=1_000_000);
     let openg2p_without_secret = reader.flag("openg2p_without_secret");
-    let series::SeriesConfig { specs, sinks, document_sources, pools } =
-        series::read(tree.get("series"), mistakes);
+    let series = series::read(tree.get("series"), mistakes);
     Some(Config {
         store: store?,
         http,
         resp,
         access: access?,
-        series: specs,
-        sinks,
-        pools,
-        document_sources,
+        series: series.specs,
+        sinks: series.sinks,
+        pools: series.pools,
+        document_sources: series.document_sources,
         attempts_max: u32::try_from(attempts).unwrap_or(5),
         retention: Duration::from_hours(hours),
         openg2p_without_secret,

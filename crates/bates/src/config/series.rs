@@ -84,9 +84,7 @@ fn series_pool(spec: &SeriesSpec, pool: PoolDescription) -> Result<SeriesPool, S
     }
     let (pattern, _) = spec.check().map_err(|error| error.to_string())?;
     if pattern.needs_date() {
-        return Err(
-            "a series that shows a date cannot have a pool: numbers would show the day of the push".into()
-        );
+        return Err("a series that shows a date cannot have a pool: its numbers wait in the list".into());
     }
     let parameters = spec.parameters(&pattern);
     let expected = if parameters.is_empty() { "none".to_owned() } else { parameters.join(", ") };

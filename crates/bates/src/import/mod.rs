@@ -112,10 +112,10 @@ impl ImportArgs {
         numbers_file.flush()?;
         progress.end();
         sent?;
-        self.summarize(&client, numbers_file, failed, out).await
+        self.report(&client, numbers_file, failed, out).await
     }
 
-    async fn summarize(
+    async fn report(
         &self,
         client: &Client,
         file: NumbersFile,

@@ -171,9 +171,8 @@ impl PeekArgs {
         if self.json {
             out.print_json(&peek)?;
         } else {
-            let position = |position: Option<u64>, none: &str| {
-                position.map_or(none.to_owned(), |at| format!("position {at}"))
-            };
+            let position =
+                |at: Option<u64>, none: &str| at.map_or(none.into(), |at| format!("position {at}"));
             let about = if peek.left_is_estimate { "about " } else { "" };
             writeln!(out, "last  {}", position(peek.last, "none yet"))?;
             writeln!(out, "next  {}", position(peek.next, "none: the scope is exhausted"))?;

@@ -78,9 +78,7 @@ pub(crate) fn explain(error: anyhow::Error) -> anyhow::Error {
             let problem = format!("no answer from {host}; is `bates serve` running there?");
             anyhow::Error::from(io::Error::other(cause.into_string())).context(problem)
         }
-        Ok(error @ Error::Unexpected { .. }) => {
-            io::Error::other(sanitize(&error.to_string()).as_ref()).into()
-        }
+        Ok(error @ Error::Unexpected { .. }) => io::Error::other(&*sanitize(&error.to_string())).into(),
         Ok(error) => error.into(),
         Err(error) => error,
     }

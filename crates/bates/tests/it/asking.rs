@@ -120,7 +120,7 @@ fn a_floor_is_raised_on_a_stopped_server_and_nothing_below_it_comes() {
     server.stop();
     assert_eq!(
         floor(&["counter", "name=a", "500"]).1,
-        "series \"counter\" in scope name=a: raised from 2 to 500; no position below 500 is issued again\n"
+        "series \"counter\" in scope name=a: raised from 2 to 500; no lower position is issued again\n"
     );
     assert_eq!(
         floor(&["counter", "name=a", "100"]).1,

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 use super::lines;
 use crate::Caller;
-use crate::http::problem::Problem;
+use crate::http::problem::{Problem, Result};
 use crate::http::request;
 use crate::http::routes::{Context, Series};
 
@@ -31,7 +31,7 @@ pub(in crate::http) struct KeyedCaller {
 impl<C: Send + Sync> FromRequestParts<C> for KeyedCaller {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &C) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, _: &C) -> Result<Self> {
         let caller = parts.extensions.get::<Caller>().cloned().unwrap_or_else(|| Caller::from_address(None));
         let Some(value) = parts.headers.get("idempotency-key") else { return Ok(Self { caller, key: None }) };
         let not_ascii = |_| Problem::new(ErrorCode::BAD_ARGUMENTS, "the header Idempotency-Key is not ASCII");
@@ -49,7 +49,7 @@ impl KeyedCaller {
         scope: &Parameters,
         date: Option<Day>,
         content: &str,
-    ) -> Result<Option<Idempotency>, Problem> {
+    ) -> Result<Option<Idempotency>> {
         let Some(key) = &self.key else { return Ok(None) };
         let invalid = |error: serde_json::Error| Problem::new(ErrorCode::BAD_DOCUMENT, error.to_string());
         let content: serde_json::Value = serde_json::from_str(content).map_err(invalid)?;
@@ -69,7 +69,7 @@ impl KeyedCaller {
         machine: &Machine<S>,
         entry: &SeriesEntry,
         request: &DocumentRequest,
-    ) -> Result<Assignment, Problem> {
+    ) -> Result<Assignment> {
         let document = request.document.get();
         if document == "null" {
             return Err(Problem::new(ErrorCode::BAD_DOCUMENT, "document is null: send any other JSON value"));
@@ -100,7 +100,7 @@ pub(crate) async fn number_document<S: Store>(
     caller: KeyedCaller,
     headers: HeaderMap,
     body: Body,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     if is_ndjson(&headers) {
         return lines::respond(context, entry, caller, body);
     }

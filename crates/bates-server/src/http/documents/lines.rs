@@ -17,7 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 
 use super::assign::{DOCUMENT_BYTES_MAX, KeyedCaller, to_api_assignment};
-use crate::http::problem::Problem;
+use crate::http::problem::{Problem, Result};
 use crate::http::request;
 use crate::http::routes::Context;
 
@@ -40,11 +40,10 @@ pub(super) fn respond<S: Store>(
     entry: Arc<SeriesEntry>,
     caller: KeyedCaller,
     body: Body,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     if let Some(key) = caller.key.as_ref().filter(|key| key.len() > STREAM_KEY_BYTES_MAX) {
         let (length, max) = (key.len(), STREAM_KEY_BYTES_MAX);
-        let detail =
-            format!("the header Idempotency-Key has {length} characters; with lines the maximum is {max}");
+        let detail = format!("the header Idempotency-Key has {length} characters; for lines at most {max}");
         return Err(Problem::new(ErrorCode::BAD_ARGUMENTS, detail));
     }
     let lines = read_lines(body.into_data_stream(), context.body_timeout, context.line_permits.clone());
@@ -96,7 +95,7 @@ async fn number_line<S: Store>(
     entry: &SeriesEntry,
     KeyedCaller { caller, key }: &KeyedCaller,
     number: u64,
-    text: Result<Bytes, Problem>,
+    text: Result<Bytes>,
 ) -> Vec<u8> {
     let assignment = async {
         let mut request: DocumentRequest = request::parse_json(&text?)?;
@@ -128,7 +127,7 @@ fn join_answers(answers: Vec<io::Result<Answer>>) -> Vec<io::Result<Bytes>> {
 struct Line {
     /// Starts at 1.
     number: u64,
-    text: Result<Bytes, Problem>,
+    text: Result<Bytes>,
     /// Held until the answer is sent.
     unread_permit: OwnedSemaphorePermit,
     /// Held until the line is numbered.
@@ -200,7 +199,7 @@ impl LineReader {
         }
     }
 
-    fn take_line(&mut self) -> Option<Result<Bytes, Problem>> {
+    fn take_line(&mut self) -> Option<Result<Bytes>> {
         let offset = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n');
         let end = offset.map(|offset| self.searched + offset);
         let line = match end {

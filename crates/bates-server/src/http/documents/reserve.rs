@@ -10,7 +10,7 @@ use bates_core::{DocumentAction, DocumentContent, DocumentFilter, ErrorCode, Sco
 
 use super::assign::KeyedCaller;
 use super::outbox::apply_action;
-use crate::http::problem::{JsonResult, Problem};
+use crate::http::problem::{JsonResult, Problem, Result};
 use crate::http::query::truncate;
 use crate::http::request::OptionalJsonBody;
 use crate::http::routes::{Context, Path, Series};
@@ -33,7 +33,7 @@ pub(crate) async fn reserve_number<S: Store>(
     Series(entry): Series,
     caller: KeyedCaller,
     OptionalJsonBody(request): OptionalJsonBody<ReservationRequest>,
-) -> Result<(StatusCode, Json<Reservation>), Problem> {
+) -> Result<(StatusCode, Json<Reservation>)> {
     let seconds = request.seconds.unwrap_or(900);
     if !(1..=SECONDS_MAX).contains(&seconds) {
         let detail = format!("seconds is {seconds}; expected 1 to {SECONDS_MAX}");
@@ -81,7 +81,7 @@ pub(crate) async fn void_reservation<S: Store>(
 }
 
 /// Refuses a number in place of the token: other callers may know the number.
-fn check_token(token: &str) -> Result<&str, Problem> {
+fn check_token(token: &str) -> Result<&str> {
     let detail = || format!("{:?} is not the token of a reservation", truncate(token));
     let unknown = |_| Problem::new(ErrorCode::UNKNOWN_DOCUMENT, detail());
     token.parse::<uuid::Uuid>().map(|_| token).map_err(unknown)

@@ -126,7 +126,7 @@ impl Target {
 }
 
 impl Request {
-    pub(in super::super) async fn answer<S: Store>(
+    pub(crate) async fn answer<S: Store>(
         self,
         session: &Session,
         machine: &Machine<S>,

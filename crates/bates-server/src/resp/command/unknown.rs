@@ -12,6 +12,6 @@ pub(super) fn run(name: &[u8], call: &mut Call<'_>) -> Outcome {
     }
     call.fail(
         "ERR",
-        format_args!("{shown} would set numbers or take them back: a number is issued once and forever"),
+        format_args!("{shown} would set numbers or take them back: a number is issued only once"),
     )
 }
