@@ -86,7 +86,7 @@ impl Series {
         self.client.transport.get(self.path(["validate", id])?).await
     }
 
-    /// The description of the series, and what follows from it.
+    /// The description of the series, and the properties derived from it.
     pub async fn describe(&self) -> Result<bates_api::Series, Error> {
         self.client.transport.get(self.path([])?).await
     }

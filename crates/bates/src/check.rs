@@ -211,9 +211,9 @@ fn sample_scope(pattern: &Pattern) -> Option<Scope> {
         let own = [values[at].clone(), names[at].to_owned()];
         let of = |text: &'static str| (1..=20).map(move |length| text.chars().cycle().take(length).collect());
         let alphabets = ["ABCDEFGHIJKLMNOPQRSTUVWXYZ", "1234567890", "abcdefghijklmnopqrstuvwxyz"];
-        let mut tries = own.into_iter().chain(alphabets.into_iter().flat_map(of));
+        let mut candidates = own.into_iter().chain(alphabets.into_iter().flat_map(of));
         // An error about another parameter says nothing about this value.
-        values[at] = tries.find(|value| {
+        values[at] = candidates.find(|value| {
             let pairs = names.iter().enumerate().map(|(i, name)| (*name, if i == at { value.as_str() } else { values[i].as_str() }));
             !matches!(pattern.scope(pairs, today), Err(bates_pattern::ScopeError::InvalidValue { name, .. }) if *name == *names[at])
         })?;

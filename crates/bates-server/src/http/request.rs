@@ -78,10 +78,8 @@ pub(super) fn parse_whole(text: &str) -> Option<u64> {
 }
 
 pub(super) fn check_count(count: u64, count_max: u64) -> Result<()> {
-    if (1..=count_max).contains(&count) {
-        return Ok(());
-    }
-    Err(Problem::new(ErrorCode::BAD_COUNT, format!("count is {count}; expected 1 to {count_max}")))
+    let detail = || format!("count is {count}; expected 1 to {count_max}");
+    if (1..=count_max).contains(&count) { Ok(()) } else { Err(Problem::new(ErrorCode::BAD_COUNT, detail())) }
 }
 
 /// The `Accept` header in lower case.

@@ -8,7 +8,7 @@ use super::limits::Limits;
 /// A web page can make a browser send lines that begin with these, and hide commands after them.
 const HTTP_WORDS: [&[u8]; 2] = [b"post", b"host:"];
 
-/// Whether a line, of which the end may be missing, begins like HTTP.
+/// Whether a line begins like HTTP. The end of the line may be missing.
 pub(super) fn begins_as_http(line: &[u8]) -> bool {
     let begins_with = |word: &[u8]| line.get(..5).is_some_and(|front| front.eq_ignore_ascii_case(word));
     begins_with(b"post ") || begins_with(b"host:")

@@ -128,10 +128,7 @@ fn parse_id_types(value: &Json) -> Result<BTreeMap<String, usize>, String> {
         if length < 2 {
             return Err(format!("{name}: id_length: expected at least 2, a digit and the check digit"));
         }
-        let is_name = (2..=64).contains(&name.len())
-            && name.starts_with(|first: char| first.is_ascii_lowercase())
-            && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'));
-        if !is_name {
+        if !bates_server::http::is_id_type_name(name) {
             let rule = "a lower-case letter and 1 to 63 of a-z, 0-9 and _";
             return Err(format!("invalid ID type {name:?}: expected {rule}"));
         }

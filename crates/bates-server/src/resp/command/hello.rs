@@ -37,7 +37,7 @@ pub(super) fn run(call: &mut Call<'_>) -> Outcome {
     if let Some(protocol) = options.protocol {
         call.session.set_protocol(protocol);
     }
-    write_greeting(call);
+    write_properties(call);
     Outcome::LimitsChanged
 }
 
@@ -62,7 +62,7 @@ fn read(command: Command<'_>) -> Result<Options<'_>, (&'static str, &'static str
     Ok(options)
 }
 
-fn write_greeting(call: &mut Call<'_>) {
+fn write_properties(call: &mut Call<'_>) {
     let (version, id) = (call.session.protocol.version(), call.session.client.id);
     let mut reply = call.reply();
     reply.map(7);
