@@ -130,7 +130,7 @@ const DIFFERENT: [(&str, &[u8], &str, &str); 9] = [
         "Redis passes over two bytes behind an argument without a look; a wrong length then reads as other commands",
         b"*1\r\n$3\r\nFOOxx",
         "-ERR unknown command 'FOO', with args beginning with: \\r\\n",
-        "-ERR Protocol error: expected CRLF behind an argument\\r\\n",
+        "-ERR Protocol error: expected CRLF after an argument\\r\\n",
     ),
     (
         "and over the byte behind CR in a length",
