@@ -39,6 +39,8 @@ return {'popped', numbers}";
 /// later go to the next call.
 const STEP: Duration = Duration::from_secs(1);
 
+type Result<T, E = ListError> = std::result::Result<T, E>;
+
 pub(crate) struct RedisList {
     client: Client,
     script: &'static str,
@@ -76,11 +78,7 @@ impl RedisList {
     /// Takes numbers from the list; none if it is empty, or if `count` is 0.
     ///
     /// Invariant: an error drops the link, so that no later call reads a late answer.
-    pub(crate) async fn pop_many(
-        &mut self,
-        bates: &BatesSource,
-        count: usize,
-    ) -> Result<Vec<String>, ListError> {
+    pub(crate) async fn pop_many(&mut self, bates: &BatesSource, count: usize) -> Result<Vec<String>> {
         // Taken out during the call, so that a cancelled call drops it, too.
         let mut link = match self.link.take() {
             Some(link) => link,
@@ -104,7 +102,7 @@ impl RedisList {
         bates: &BatesSource,
         link: &mut MultiplexedConnection,
         count: usize,
-    ) -> Result<Vec<String>, ListError> {
+    ) -> Result<Vec<String>> {
         if !self.is_attached {
             self.attach(bates, link).await?;
         }
@@ -121,11 +119,7 @@ impl RedisList {
         }
     }
 
-    async fn attach(
-        &mut self,
-        bates: &BatesSource,
-        link: &mut MultiplexedConnection,
-    ) -> Result<(), ListError> {
+    async fn attach(&mut self, bates: &BatesSource, link: &mut MultiplexedConnection) -> Result<()> {
         let server = server(link).await?;
         let is_known = self.known.as_ref().is_some_and(|known| known.server == server);
         match bates.attach(&server).await {
@@ -139,13 +133,13 @@ impl RedisList {
     }
 }
 
-async fn connect(client: &Client) -> Result<MultiplexedConnection, ListError> {
+async fn connect(client: &Client) -> Result<MultiplexedConnection> {
     let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
     let connecting = client.get_multiplexed_async_connection_with_config(&config);
     Ok(timeout(STEP, connecting).await.map_err(|_| ListError::TimedOut("the connection"))??)
 }
 
-async fn server(link: &mut MultiplexedConnection) -> Result<Server, ListError> {
+async fn server(link: &mut MultiplexedConnection) -> Result<Server> {
     let mut info = Pipeline::with_capacity(2);
     info.cmd("INFO").arg("server").cmd("INFO").arg("replication");
     let request = link.req_packed_commands(&info, 0, 2);
@@ -159,7 +153,7 @@ async fn server(link: &mut MultiplexedConnection) -> Result<Server, ListError> {
     Ok(Server { run: field(0, "run_id")?, replication: field(1, "master_replid")? })
 }
 
-fn read(answer: Value) -> Result<Vec<String>, ListError> {
+fn read(answer: Value) -> Result<Vec<String>> {
     let unexpected = |answer: &Value| ListError::Unexpected(format!("unexpected answer {answer:?}").into());
     let answer = answer.extract_error()?;
     let Value::Array(parts) = &answer else { return Err(unexpected(&answer)) };

@@ -31,11 +31,8 @@ impl Series {
 
     /// In this scope: a value for each parameter of the series, replacing earlier ones.
     #[must_use]
-    pub fn scope<N: Into<String>, V: Into<String>>(
-        self,
-        parameters: impl IntoIterator<Item = (N, V)>,
-    ) -> Self {
-        Self { scope: parameters.into_iter().collect(), ..self }
+    pub fn scope<N: Into<String>, V: Into<String>>(self, pairs: impl IntoIterator<Item = (N, V)>) -> Self {
+        Self { scope: pairs.into_iter().collect(), ..self }
     }
 
     /// For this business date; without it, today's date in the time zone of the series.

@@ -71,10 +71,7 @@ pub(crate) fn parse_url(url: &Secret, field: &'static str, instead: &str) -> Res
     let url = Url::parse(url.reveal())
         .map_err(|error| SinkError::new(field, format!("invalid address: {error}")))?;
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(SinkError::new(
-            field,
-            format!("the address must not hold a user or a password: {instead}"),
-        ));
+        return Err(SinkError::new(field, format!("it must not hold a user or a password: {instead}")));
     }
     Ok(url)
 }

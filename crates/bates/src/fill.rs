@@ -106,8 +106,7 @@ impl FillArgs {
         let progress = Mutex::new(Progress::new("numbers", size));
         let progress = || progress.lock().unwrap_or_else(PoisonError::into_inner);
         let PoolStatus { scope_id, key, .. } = pool;
-        let filled =
-            machine.fill_pool(entry, &scope_id.scope, &|pushed| progress().show(pushed, pushed)).await;
+        let filled = machine.fill_pool(entry, &scope_id.scope, &|count| progress().show(count, count)).await;
         progress().end();
         match filled? {
             FillOutcome::Done { pushed: 0, .. } => writeln!(out, "{key} is not low: nothing was pushed")?,

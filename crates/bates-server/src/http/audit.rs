@@ -29,7 +29,7 @@ async fn parse_filter<S: Store>(context: &Context<S>, query: &mut ListQuery) -> 
     };
     check_scope(context, &filter)?;
     if let Some(id) = id {
-        restrict_to_number(context, &mut filter, &id).await?;
+        restrict_to_id(context, &mut filter, &id).await?;
     }
     Ok(filter)
 }
@@ -49,11 +49,7 @@ fn check_scope<S: Store>(context: &Context<S>, filter: &AuditFilter) -> Result<(
     Err(Problem::new(ErrorCode::BAD_SCOPE, detail))
 }
 
-async fn restrict_to_number<S: Store>(
-    context: &Context<S>,
-    filter: &mut AuditFilter,
-    id: &str,
-) -> Result<()> {
+async fn restrict_to_id<S: Store>(context: &Context<S>, filter: &mut AuditFilter, id: &str) -> Result<()> {
     let entry = match &filter.series {
         Some(series) => context.series(series.as_str()).await?,
         None => find_only_series(context, id)?,

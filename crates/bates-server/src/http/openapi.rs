@@ -63,9 +63,9 @@ pub(super) fn serve_ui_file(name: &str) -> Result<Response> {
     let (bytes, content_type) = match cached {
         Some(file) => file,
         None => {
-            let file = utoipa_swagger_ui::serve(name, UI_CONFIG.clone()).ok().flatten();
+            let unknown = || Problem::new(ErrorCode::NOT_FOUND, "there is nothing at this path");
             let file =
-                file.ok_or_else(|| Problem::new(ErrorCode::NOT_FOUND, "there is nothing at this path"))?;
+                utoipa_swagger_ui::serve(name, UI_CONFIG.clone()).ok().flatten().ok_or_else(unknown)?;
             let content_type = HeaderValue::from_str(&file.content_type);
             let content_type = content_type.unwrap_or(HeaderValue::from_static("application/octet-stream"));
             let file = (Bytes::from(file.bytes.into_owned()), content_type);

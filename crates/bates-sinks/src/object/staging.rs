@@ -61,13 +61,9 @@ fn remove_leftover(path: &Path) -> io::Result<()> {
 ///
 /// Invariant: the root was opened before anything was written. Linux reports a failed write only to file handles that
 /// were open by then.
-pub(super) fn sync_all<'a>(
-    root: &File,
-    path: &Path,
-    files: impl Iterator<Item = &'a Path>,
-) -> io::Result<()> {
+pub(super) fn sync_all<'a>(root: &File, dir: &Path, files: impl Iterator<Item = &'a Path>) -> io::Result<()> {
     match sync_whole(root) {
-        Err(error) if error.kind() == io::ErrorKind::Unsupported => sync_each(path, files),
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => sync_each(dir, files),
         done => done,
     }
 }

@@ -170,12 +170,11 @@ fn default_output(file: &Path) -> PathBuf {
 
 /// Does not depend on the folder, or on lines appended to the file.
 fn import_id(series: &str, file: &Path) -> Result<String> {
-    let mut beginning = Vec::new();
-    File::open(file)?.take(ID_BYTES).read_to_end(&mut beginning)?;
+    let mut start = Vec::new();
+    File::open(file)?.take(ID_BYTES).read_to_end(&mut start)?;
     // The first document, and in CSV the header row.
     let count = if is_csv(file)? { 2 } else { 1 };
-    let lines: Vec<&[u8]> =
-        beginning.split(|byte| *byte == b'\n').take(count).map(<[u8]>::trim_ascii).collect();
+    let lines: Vec<&[u8]> = start.split(|byte| *byte == b'\n').take(count).map(<[u8]>::trim_ascii).collect();
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let digest = Sha256::digest(serde_json::to_vec(&(series, name, lines))?);
     let mut id = String::new();

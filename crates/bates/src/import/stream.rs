@@ -134,8 +134,7 @@ impl ScopeMapping {
         let Document { text: raw, value, .. } = document;
         let fixed = self.fixed.iter().map(|(name, value)| (&**name, value.clone()));
         // The server refuses a document without the field.
-        let fields =
-            self.fields.iter().filter_map(|(name, field)| Some((&**name, field_text(value, field)?)));
+        let fields = self.fields.iter().filter_map(|(name, key)| Some((&**name, field_text(value, key)?)));
         let scope = fixed.chain(fields).collect();
         let date = self.date.as_ref().and_then(|field| field_text(value, field));
         let request = Request { key, scope, date, document: raw };

@@ -29,7 +29,7 @@ pub(super) async fn refuse_unadopted<S: Store>(machine: &Machine<S>, config: &Co
         for entry in &id_types {
             let name = entry.series().name();
             if pools.has_taken(name.as_str()).await? == Some(true) {
-                let missing = unadopted(machine, entry, &pools).await?;
+                let missing = missing(machine, entry, &pools).await?;
                 if let Some(first) = missing.first() {
                     bail!(
                         "table id_pool_{name} has {} identifiers, such as {first}, that the id-generator issued and Bates has not \
@@ -44,15 +44,11 @@ pub(super) async fn refuse_unadopted<S: Store>(machine: &Machine<S>, config: &Co
     Ok(())
 }
 
-async fn unadopted<S: Store>(
-    machine: &Machine<S>,
-    entry: &SeriesEntry,
-    pools: &IdPools,
-) -> Result<Vec<String>> {
+async fn missing<S: Store>(machine: &Machine<S>, entry: &SeriesEntry, ids: &IdPools) -> Result<Vec<String>> {
     let mut taken: Vec<(Position, String)> = Vec::new();
     // Bates never issues a text that does not parse.
     let parse = |id: &str| Some((entry.series().pattern().parse(id).ok()?.position(), id.to_owned()));
-    pools.taken(entry.series().name().as_str(), |id| taken.extend(parse(id))).await?;
+    ids.taken(entry.series().name().as_str(), |id| taken.extend(parse(id))).await?;
     taken.sort_unstable();
     let (scope, mut from, mut adopted) = (ScopeKey::new([], None)?, 0, Vec::new());
     loop {

@@ -21,9 +21,7 @@ pub(super) fn run(call: &mut Call<'_>) -> Outcome {
 
 pub(super) fn authenticate(user: &[u8], secret: &[u8], call: &mut Call<'_>) -> Result<(), Outcome> {
     if call.session.shared.settings.access.is_open() {
-        return Err(
-            call.fail("ERR", "AUTH called without any password configured: this server has no secret")
-        );
+        return Err(call.fail("ERR", "AUTH called without any password configured: no secret is set"));
     }
     if call.session.authenticate(user, secret) {
         return Ok(());

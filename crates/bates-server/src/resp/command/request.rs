@@ -126,14 +126,9 @@ impl Target {
 }
 
 impl Request {
-    pub(crate) async fn answer<S: Store>(
-        self,
-        session: &Session,
-        machine: &Machine<S>,
-        output: &mut Vec<u8>,
-    ) {
+    pub(crate) async fn answer<S: Store>(self, session: &Session, machine: &Machine<S>, out: &mut Vec<u8>) {
         let Self { target, action } = self;
-        let mut reply = Reply::new(output, session.protocol);
+        let mut reply = Reply::new(out, session.protocol);
         let Some(entry) = target.find(machine).await else { return target.refuse(&mut reply) };
         let date = if let Target::Series { date, .. } = target { date.map(Day::date) } else { None };
         let params = ScopeParams { parameters: &target.parameters(&entry), date };
