@@ -86,7 +86,7 @@ impl Series {
         self
     }
 
-    /// Limits of the dispenser; a crash skips at most twice `lease_max` positions of a scope.
+    /// Limits of the dispenser; [`Limits::crash_skip_max`] is how many positions of a scope a crash can skip.
     pub fn limits(self, limits: Limits) -> Self {
         self.set(|spec| spec.limits = limits)
     }

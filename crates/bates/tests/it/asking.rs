@@ -128,7 +128,7 @@ fn a_floor_is_raised_on_a_stopped_server_and_nothing_below_it_comes() {
     );
     assert_eq!(floor(&["document", "project=P", "type=1", "2000"]).0, 0, "a scope that is not there yet");
     for (arguments, words) in [
-        (["counter", "name=a", "x"].as_slice(), "no position"),
+        (["counter", "name=a", "x"].as_slice(), "invalid position"),
         (&["counter", "500"], "it needs exactly"),
         (&["nobody", "500"], "unknown series"),
         (&["short", "56800235585"], "is past 56800235583"),
@@ -192,7 +192,7 @@ fn a_configuration_is_written_checked_and_overlaid() {
     );
     for words in [
         "document  ordered, counting from 1001",
-        "128 of a busy one",
+        "80 of a busy one",
         "invoice  unique",
         "elsewhere",
         "HTTP            off",

@@ -10,5 +10,6 @@ pub(super) fn run(name: &[u8], call: &mut Call<'_>) -> Outcome {
     if !TAKE_BACK.split(' ').any(|known| known.as_bytes() == name) {
         return call.fail("ERR", format_args!("unknown command '{shown}'"));
     }
-    call.fail("ERR", format_args!("{shown} would set numbers or take them back: a number is issued once"))
+    let reason = "would set numbers or take them back: a number is issued once and for all";
+    call.fail("ERR", format_args!("{shown} {reason}"))
 }

@@ -198,7 +198,7 @@ fn numbers_of_an_earlier_system_are_never_issued_also_where_nodes_hold_them() {
             running.take().unwrap().stop();
         }
         let bad = adopt("bad.txt", &[]);
-        assert!(String::from_utf8_lossy(&bad.stderr).contains("1 text in"), "{bad:?}");
+        assert!(String::from_utf8_lossy(&bad.stderr).contains("has 1 text that"), "{bad:?}");
         let done = adopt("old.csv", &["--column", "number"]);
         assert!(String::from_utf8_lossy(&done.stdout).contains("3 numbers in 2 scopes adopted"), "{done:?}");
         let server = running.unwrap_or_else(|| home.start(series));

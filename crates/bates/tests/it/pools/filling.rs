@@ -133,7 +133,7 @@ fn a_floor_and_an_adoption_empty_the_list_before_they_answer_and_go_past_what_it
         }
         let raised = bates(&home, &["floor", "ticket", "p=A", "50"]);
         let said = String::from_utf8_lossy(&raised.stderr);
-        assert!(raised.status.success() && said.contains("had numbers below 101"), "{raised:?}");
+        assert!(raised.status.success() && said.contains("the floor is raised to 101"), "{raised:?}");
         let running = server.unwrap_or_else(|| home.start(&series));
         let first = loop {
             let popped: Option<Vec<String>> = redis.command(&["LPOP", "pool:A", "1"]);
