@@ -49,23 +49,22 @@ impl fmt::Display for Path {
 
 #[cfg(test)]
 mod tests {
+    use percent_encoding::percent_decode_str;
+
     use super::*;
 
     #[test]
     fn a_path_segment_stays_one_segment() {
         for segment in ["a/b", "a?b#c", "%2e%2e", "ä b", "a&b=c"] {
-            let path =
-                Path::v1(["ids", segment]).expect(segment).with("q", segment).with("r", "").to_string();
+            let path = Path::v1(["ids", segment]).expect(segment).with("q", segment).with("r", "");
+            let path = path.to_string();
             let (path, query) = path.split_once('?').expect("the path has a query");
             let segments: Vec<&str> = path.split('/').collect();
-            let decode =
-                |text: &str| percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned();
+            let decode = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
             assert_eq!(&segments[..3], ["", "v1", "ids"]);
             assert_eq!((decode(segments[3]).as_str(), segments.len()), (segment, 4), "{path}");
-            assert_eq!(
-                query.strip_suffix("&r=").and_then(|query| query.strip_prefix("q=")).map(decode).as_deref(),
-                Some(segment)
-            );
+            let value = query.strip_suffix("&r=").and_then(|query| query.strip_prefix("q="));
+            assert_eq!(value.map(decode).as_deref(), Some(segment));
         }
         for segment in ["", ".", ".."] {
             assert_eq!(Path::v1(["ids", segment]), Err(PathError(segment.to_owned())));

@@ -34,6 +34,11 @@ impl Parameters {
         self.0.push((name.into(), value.into()));
     }
 
+    /// The names and values, as the core takes them.
+    pub fn pairs(&self) -> Vec<(&str, &str)> {
+        self.iter().collect()
+    }
+
     /// The names and values.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))

@@ -56,7 +56,7 @@ pub struct SeriesDescription {
 pub struct LimitSettings {
     /// How many positions the first range of a scope has. A crash right after that grant skips at most this many.
     pub lease_min: u64,
-    /// How many positions the largest range has. A crash skips at most twice this many.
+    /// How many positions the largest range has. A crash skips at most this many and the share of `watermark_percent`.
     pub lease_max: u64,
     /// The dispenser fetches the next range when this share of the current one is left.
     pub watermark_percent: u8,

@@ -14,7 +14,7 @@ use crate::transport::{Call, Retry};
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
 /// Longer than a healthy server needs: Redis is tried meanwhile.
 const NEXT_TIMEOUT: Duration = Duration::from_secs(30);
-/// No call waits for it, unless Bates is away as well.
+/// No call waits for this, unless Bates is unreachable as well.
 const ATTACH_TIMEOUT: Duration = Duration::from_secs(1);
 /// Numbers in one answer.
 const COUNT_MAX: usize = 10_000;
@@ -25,7 +25,7 @@ impl BatesSource {
     pub(crate) fn new(settings: &Settings) -> Result<Self, OpenError> {
         let builder = Client::builder(&*settings.bates).connect_timeout(CONNECT_TIMEOUT);
         let builder = builder.total_time(NEXT_TIMEOUT).answer_timeout(NEXT_TIMEOUT);
-        // Retried once without a pause, if the connection failed. What the first attempt may have taken is a gap.
+        // Retries once without a pause if the connection failed. Numbers that the first attempt took become gaps.
         let mut builder = builder.attempts(2).pause(Duration::ZERO, Duration::ZERO);
         if let Some(secret) = &settings.secret {
             builder = builder.secret(&**secret);
@@ -56,11 +56,11 @@ impl BatesSource {
         let request = PoolNumberRequest { scope: scope.clone(), count: count.min(COUNT_MAX) as u64 };
         let call = Call::post(self.0.path(["pool", "next"])?, Retry::IfBroken).json(&request)?;
         let PoolNumbers { values } = client.transport.call(call).await?;
-        let none = || client.transport.unexpected("it gave no numbers", false);
-        if values.is_empty() { Err(none()) } else { Ok(values) }
+        let unexpected = || client.transport.unexpected("the answer has no numbers", false);
+        if values.is_empty() { Err(unexpected()) } else { Ok(values) }
     }
 
-    /// The list and its epoch for this Redis server; one that is new to Bates starts a new epoch.
+    /// The list and its epoch on this Redis server. A server that Bates does not know starts a new epoch.
     pub(crate) async fn attach(&self, server: &Server) -> Result<Attachment, Error> {
         let Series { client, scope, .. } = &self.0;
         let (run_id, replication_id) = (server.run.clone(), server.replication.clone());

@@ -1,4 +1,4 @@
-//! What is asked of a server besides numbers and documents: identifiers, gaps, decisions, series and pools.
+//! Calls besides numbers and documents: identifiers, gaps, decisions about documents, series and pools.
 
 use bates_api::{
     DecisionCount, DocumentStatus, OutboxCounts, Path, PoolList, PoolRequest, PoolStatus, Reconciliation,
@@ -30,7 +30,7 @@ impl DocumentAction {
 }
 
 impl Client {
-    /// Which series and scope an identifier could be of, its position, and whether it was granted; or `unknown_id`.
+    /// The series, scope and position that an identifier matches, and whether it was granted; or `unknown_id`.
     pub async fn find(&self, id: &str) -> Result<Trace, Error> {
         self.transport.get(Path::v1(["ids", id])?).await
     }
@@ -51,7 +51,7 @@ impl Client {
         self.transport.get(Path::v1(["outbox", "counts"])?).await
     }
 
-    /// Delivers a dead document after all, or a pending one at once; by its number or its event id.
+    /// Delivers a dead document again, or a pending one at once; by its number or its event id.
     pub async fn retry(&self, id: &str) -> Result<DocumentStatus, Error> {
         self.decide(id, DocumentAction::Retry).await
     }
@@ -86,7 +86,7 @@ impl Series {
         self.client.transport.get(self.path(["validate", id])?).await
     }
 
-    /// The description of the series, and what follows from it.
+    /// The description of the series, and the properties derived from it.
     pub async fn describe(&self) -> Result<bates_api::Series, Error> {
         self.client.transport.get(self.path([])?).await
     }
@@ -96,7 +96,7 @@ impl Series {
         self.client.post(Path::v1(["reconcile"])?.with("series", self.name())).await
     }
 
-    /// Has the server keep a shared pool of the scope full from now on.
+    /// Requests a shared pool of the scope: the server keeps it full from now on.
     pub async fn keep_pool(&self) -> Result<PoolStatus, Error> {
         let request = PoolRequest { scope: self.scope.clone() };
         self.client.transport.post(self.path(["pool"])?, &request, Retry::Freely).await

@@ -33,7 +33,7 @@ pub struct ClientBuilder {
     url: String,
     secret: Option<String>,
     authorities: Vec<Vec<u8>>,
-    patience: RetrySettings,
+    settings: RetrySettings,
 }
 
 impl Client {
@@ -57,8 +57,8 @@ impl Client {
     /// # Ok(()) }
     /// ```
     pub fn builder(url: impl Into<String>) -> ClientBuilder {
-        let (url, patience) = (url.into(), RetrySettings::default());
-        ClientBuilder { url, secret: None, authorities: Vec::new(), patience }
+        let (url, settings) = (url.into(), RetrySettings::default());
+        ClientBuilder { url, secret: None, authorities: Vec::new(), settings }
     }
 
     /// A series, by its name. Sends nothing.
@@ -87,54 +87,54 @@ impl ClientBuilder {
 
     /// Max attempts of a call; the default is 5, and 1 means no retry.
     pub fn attempts(self, attempts: u32) -> Self {
-        Self { patience: RetrySettings { attempts, ..self.patience }, ..self }
+        Self { settings: RetrySettings { attempts, ..self.settings }, ..self }
     }
 
     /// Max time of a call with all its attempts; the default is a minute.
     pub fn total_time(self, total: Duration) -> Self {
-        Self { patience: RetrySettings { total, ..self.patience }, ..self }
+        Self { settings: RetrySettings { total, ..self.settings }, ..self }
     }
 
     /// Max time of one attempt; the default is 30 seconds.
     pub fn answer_timeout(self, answer: Duration) -> Self {
-        Self { patience: RetrySettings { answer, ..self.patience }, ..self }
+        Self { settings: RetrySettings { answer, ..self.settings }, ..self }
     }
 
     /// Max time to connect; the default is 2 seconds.
     pub fn connect_timeout(self, connect: Duration) -> Self {
-        Self { patience: RetrySettings { connect, ..self.patience }, ..self }
+        Self { settings: RetrySettings { connect, ..self.settings }, ..self }
     }
 
-    /// The pause after the first attempt, which doubles up to the longest, or longer if the server asks for that; the
-    /// defaults are 100 ms and 5 s.
+    /// The pause after the first attempt, which doubles up to `pause_max`. A server may ask for a longer one. The defaults
+    /// are 100 ms and 5 s.
     pub fn pause(self, pause: Duration, pause_max: Duration) -> Self {
-        Self { patience: RetrySettings { pause, pause_max, ..self.patience }, ..self }
+        Self { settings: RetrySettings { pause, pause_max, ..self.settings }, ..self }
     }
 
     /// The client. Sends nothing.
     pub fn build(self) -> Result<Client, Error> {
-        let address = Address::of(&self.url)?;
+        let address = Address::parse(&self.url)?;
         let secret = self.secret.as_deref().map(bearer).transpose()?;
         let tls = config(address.is_tls, &self.authorities)?;
-        Ok(Client { transport: Arc::new(Transport::new(address, secret, tls, self.patience)?) })
+        Ok(Client { transport: Arc::new(Transport::new(address, secret, tls, self.settings)?) })
     }
 }
 
 impl fmt::Debug for ClientBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientBuilder").field("patience", &self.patience).finish_non_exhaustive()
+        f.debug_struct("ClientBuilder").field("settings", &self.settings).finish_non_exhaustive()
     }
 }
 
-/// Refuses what the server would not read as a secret.
+/// Refuses a secret that the server cannot read.
 fn bearer(secret: &str) -> Result<HeaderValue, Error> {
-    let refused = |reason: &str| Error::wrong("secret", reason);
+    let invalid =
+        || Error::invalid("secret", "expected visible ASCII characters, without spaces around them");
     let is_visible = secret.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
     if secret.is_empty() || secret.trim() != secret || !is_visible {
-        return Err(refused("it is empty, has spaces around it, or holds what is not visible ASCII"));
+        return Err(invalid());
     }
-    let bearer = HeaderValue::from_str(&format!("Bearer {secret}"));
-    let mut bearer = bearer.map_err(|_| refused("a header cannot hold it"))?;
+    let mut bearer = HeaderValue::from_str(&format!("Bearer {secret}")).map_err(|_| invalid())?;
     bearer.set_sensitive(true);
     Ok(bearer)
 }
@@ -151,16 +151,16 @@ mod tests {
         let shown = format!("{client:?} {:?}", client.series("short"));
         assert!(!shown.contains("sesame") && shown.contains("127.0.0.1:1"), "{shown}");
         for bad in ["open sesame\n", " sesame", "sesame ü", ""] {
-            let said = format!("{:?}", Client::builder("http://h").secret(bad).build().unwrap_err());
-            assert!(!said.contains("sesame") && said.contains("secret"), "{said}");
+            let error = format!("{:?}", Client::builder("http://h").secret(bad).build().unwrap_err());
+            assert!(!error.contains("sesame") && error.contains("secret"), "{error}");
         }
     }
 
     #[test]
-    fn an_authority_that_is_none_is_refused_at_once() {
+    fn an_invalid_authority_is_refused_when_the_client_is_built() {
         for pem in ["", "nonsense", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
-            let refused = Client::builder("https://h").authority(pem).build().unwrap_err();
-            assert!(matches!(refused, Error::BadArgument { what: "authority", .. }), "{refused}");
+            let error = Client::builder("https://h").authority(pem).build().unwrap_err();
+            assert!(matches!(error, Error::BadArgument { what: "authority", .. }), "{error}");
         }
     }
 }

@@ -32,7 +32,7 @@ impl Document {
     /// A document with a fresh key. Keep it, and assign it again if an outcome is unknown.
     pub fn new(content: &impl Serialize) -> Result<Self, Error> {
         let content = serde_json::value::to_raw_value(content);
-        let content = content.map_err(|problem| Error::wrong("document", problem.to_string()))?;
+        let content = content.map_err(|problem| Error::invalid("document", problem.to_string()))?;
         Ok(Self { key: fresh_key(), content })
     }
 
@@ -78,7 +78,7 @@ impl Series {
     /// # Ok(()) }
     /// ```
     pub async fn assign(&self, document: &Document) -> Result<Assignment, Error> {
-        self.keyed("documents", &self.request(&document.content, None), &document.key).await
+        self.send("documents", &self.request(&document.content, None), &document.key).await
     }
 
     /// Numbers many documents, a thousand in a call, and answers in their order. If a call fails, assign all again:
@@ -128,14 +128,17 @@ impl Series {
 
     async fn reserve_as(&self, key: String, lasts: Duration) -> Result<Reservation, Error> {
         if lasts.subsec_nanos() > 0 {
-            return Err(Error::wrong("time of a reservation", format!("{lasts:?} are no whole seconds")));
+            return Err(Error::invalid(
+                "time of a reservation",
+                format!("{lasts:?}; expected whole seconds"),
+            ));
         }
         let seconds = Some(lasts.as_secs());
         let request = ReservationRequest { scope: self.scope.clone(), date: self.date, seconds };
-        self.keyed("reservations", &request, &key).await
+        self.send("reservations", &request, &key).await
     }
 
-    async fn keyed<T: DeserializeOwned>(
+    async fn send<T: DeserializeOwned>(
         &self,
         to: &str,
         body: &impl Serialize,
@@ -156,7 +159,7 @@ impl Series {
                 break;
             }
             serde_json::to_writer(&mut body, &self.request(content, Some(key.clone())))
-                .map_err(|problem| Error::wrong("document", problem.to_string()))?;
+                .map_err(|problem| Error::invalid("document", problem.to_string()))?;
             body.push(b'\n');
             count += 1;
         }
@@ -164,29 +167,27 @@ impl Series {
     }
 
     fn read_lines(&self, answer: &[u8], count: usize) -> Result<Vec<Result<Assignment, Error>>, Error> {
-        let strange = |reason: &str| self.client.transport.unexpected(reason, false);
+        let unexpected = |reason: &str| self.client.transport.unexpected(reason, false);
         let lines = answer.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         let read: Result<Vec<LineAnswer>, _> = lines.map(serde_json::from_slice).collect();
-        let read = read.map_err(|problem| strange(&problem.to_string()))?;
+        let read = read.map_err(|problem| unexpected(&problem.to_string()))?;
         if read.len() != count {
-            return Err(strange(&format!("{} answers to {count} documents", read.len())));
+            return Err(unexpected(&format!("{} answers to {count} documents", read.len())));
         }
         let assigned = |answer| match answer {
             LineAnswer::Assignment(assignment) => Ok(assignment),
-            LineAnswer::Refusal { error, .. } => Err(Error::of(error)),
+            LineAnswer::Refusal { error, .. } => Err(Error::from_problem(error)),
         };
         Ok(read.into_iter().map(assigned).collect())
     }
 }
 
-/// Ordered by time, so that a store keeps it beside its neighbours.
+/// Ordered by time: the store inserts new keys next to each other.
 fn fresh_key() -> String {
     Uuid::now_v7().to_string()
 }
 
 fn checked_key(key: String) -> Result<String, Error> {
-    if is_idempotency_key(&key) {
-        return Ok(key);
-    }
-    Err(Error::wrong("idempotency key", "it has 1 to 255 visible characters of ASCII"))
+    let invalid = || Error::invalid("idempotency key", "expected 1 to 255 visible ASCII characters");
+    if is_idempotency_key(&key) { Ok(key) } else { Err(invalid()) }
 }

@@ -10,7 +10,7 @@ const EXHAUSTED: &str = "exhausted";
 #[non_exhaustive]
 pub enum Error {
     /// An argument is wrong. Nothing was sent.
-    #[error("the {what} cannot be used: {reason}")]
+    #[error("invalid {what}: {reason}")]
     #[non_exhaustive]
     BadArgument {
         /// The argument.
@@ -19,7 +19,7 @@ pub enum Error {
         reason: Box<str>,
     },
     /// The scope has no more numbers.
-    #[error("no number is left: {detail}")]
+    #[error("no numbers left: {detail}")]
     #[non_exhaustive]
     Exhausted {
         /// What Bates says.
@@ -27,8 +27,8 @@ pub enum Error {
         /// Whether a number may be burned.
         may_burn: bool,
     },
-    /// Bates does not take the call.
-    #[error("Bates refuses: {code}: {detail}{}", burned(*may_burn))]
+    /// Bates refused the call.
+    #[error("Bates refused the call: {code}: {detail}{}", burned(*may_burn))]
     #[non_exhaustive]
     Refused {
         /// The stable code, such as `bad_scope`, for programs to compare.
@@ -40,7 +40,7 @@ pub enum Error {
         /// Whether a number may be burned.
         may_burn: bool,
     },
-    /// There is no answer.
+    /// The server did not answer.
     #[error("no answer from {host} after {attempts} attempt(s): {cause}{}", burned(*may_burn))]
     #[non_exhaustive]
     NoAnswer {
@@ -54,7 +54,7 @@ pub enum Error {
         may_burn: bool,
     },
     /// The server has no trusted certificate. Nothing was sent to it.
-    #[error("who answers at {host} is not trusted: {cause}")]
+    #[error("untrusted certificate from {host}: {cause}")]
     #[non_exhaustive]
     Untrusted {
         /// The server, as `host:port`.
@@ -62,15 +62,15 @@ pub enum Error {
         /// What is wrong with the certificate.
         cause: Box<str>,
     },
-    /// The answer is not one of Bates.
-    #[error("{host} answers {status} and nothing that Bates answers: {reason}{}", burned(*may_burn))]
+    /// The answer does not come from Bates.
+    #[error("unexpected HTTP {status} from {host}: {reason}{}", burned(*may_burn))]
     #[non_exhaustive]
     Unexpected {
         /// The server, as `host:port`.
         host: Box<str>,
         /// The status of the answer.
         status: u16,
-        /// What is strange about it.
+        /// What is unexpected about it.
         reason: Box<str>,
         /// Whether a number may be burned.
         may_burn: bool,
@@ -82,11 +82,11 @@ fn burned(may_burn: bool) -> &'static str {
 }
 
 impl Error {
-    pub(crate) fn wrong(what: &'static str, reason: impl Into<Box<str>>) -> Self {
+    pub(crate) fn invalid(what: &'static str, reason: impl Into<Box<str>>) -> Self {
         Self::BadArgument { what, reason: reason.into() }
     }
 
-    pub(crate) fn of(problem: Problem) -> Self {
+    pub(crate) fn from_problem(problem: Problem) -> Self {
         let Problem { code, detail, status, may_burn, .. } = problem;
         let detail = detail.into();
         if code == EXHAUSTED {
@@ -99,7 +99,7 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::BadArgument { .. } | Self::Exhausted { .. } | Self::Untrusted { .. } => false,
-            Self::Refused { status, .. } => is_passing(*status),
+            Self::Refused { status, .. } => is_temporary(*status),
             Self::NoAnswer { .. } => true,
             Self::Unexpected { status, .. } => *status >= 500,
         }
@@ -121,20 +121,17 @@ impl Error {
         match self {
             Self::Exhausted { .. } => Some(EXHAUSTED),
             Self::Refused { code, .. } => Some(code),
-            Self::BadArgument { .. }
-            | Self::NoAnswer { .. }
-            | Self::Untrusted { .. }
-            | Self::Unexpected { .. } => None,
+            _ => None,
         }
     }
 
-    /// Whether Bates cannot be reached or cannot answer now, rather than refusing.
+    /// Whether Bates is unreachable or unable to answer now. A refusal is an answer.
     pub(crate) fn is_away(&self) -> bool {
         !matches!(self, Self::Exhausted { .. } | Self::Refused { status: ..500, .. })
     }
 
     /// Adds the number of attempts, and whether one may have burned a number.
-    pub(crate) fn told(mut self, count: u32, is_burned: bool) -> Self {
+    pub(crate) fn with_attempts(mut self, count: u32, is_burned: bool) -> Self {
         match &mut self {
             Self::NoAnswer { attempts, may_burn, .. } => {
                 (*attempts, *may_burn) = (count, *may_burn || is_burned);
@@ -150,25 +147,26 @@ impl Error {
 
 impl From<PathError> for Error {
     fn from(error: PathError) -> Self {
-        Self::wrong("name or identifier", error.to_string())
+        Self::invalid("name or identifier", error.to_string())
     }
 }
 
-pub(crate) fn is_passing(status: u16) -> bool {
+/// Whether the same call may succeed later.
+pub(crate) fn is_temporary(status: u16) -> bool {
     matches!(status, 429 | 503)
 }
 
 /// Why a pool cannot be opened.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// A bad address of Redis.
-    #[error("no address of Redis: {0}")]
+    /// The address of Redis is invalid.
+    #[error("invalid address of Redis: {0}")]
     Redis(Box<str>),
-    /// A bad address of Bates.
-    #[error("no address of Bates: {0}")]
+    /// The address of Bates is invalid.
+    #[error("invalid address of Bates: {0}")]
     Bates(Box<str>),
-    /// A bad secret.
-    #[error("the secret cannot be used: {0}")]
+    /// The secret is invalid.
+    #[error("invalid secret: {0}")]
     Secret(Box<str>),
 }
 
@@ -176,15 +174,15 @@ pub enum OpenError {
 #[derive(Debug, Error)]
 pub enum PopError {
     /// The scope has no more numbers.
-    #[error("no number is left: {detail} (Redis: {redis})")]
+    #[error("no numbers left: {detail} (Redis: {redis})")]
     Exhausted {
         /// What Bates says.
         detail: Box<str>,
         /// The outcome of asking Redis.
         redis: Box<str>,
     },
-    /// Bates does not take the call.
-    #[error("Bates refuses: {code}: {detail} (Redis: {redis})")]
+    /// Bates refused the call.
+    #[error("Bates refused the call: {code}: {detail} (Redis: {redis})")]
     Refused {
         /// The stable code.
         code: Box<str>,
@@ -196,8 +194,8 @@ pub enum PopError {
     /// This process was forked from the one that opened the pool.
     #[error("this process was forked from the one that opened the pool: open a pool in this process")]
     Forked,
-    /// Neither of the two can be asked.
-    #[error("neither Redis nor Bates gives numbers now. Redis: {redis}. Bates: {bates}")]
+    /// Neither Redis nor Bates is available.
+    #[error("neither Redis nor Bates is available. Redis: {redis}. Bates: {bates}")]
     Away {
         /// The outcome of asking Redis.
         redis: Box<str>,
@@ -207,15 +205,15 @@ pub enum PopError {
 }
 
 #[derive(Debug, Error)]
-pub(crate) enum TapError {
+pub(crate) enum ListError {
     #[error("{0}")]
     Redis(#[from] redis::RedisError),
-    #[error("no answer {0}")]
-    Late(&'static str),
+    #[error("{0} timed out")]
+    TimedOut(&'static str),
     #[error("{0}")]
-    Strange(Box<str>),
-    #[error("whether its list is the one that Bates filled cannot be learned: {0}")]
+    Unexpected(Box<str>),
+    #[error("cannot check whether Bates filled the list: {0}")]
     Attach(Error),
-    #[error("its list is not the one that Bates filled last: {0}")]
-    Other(Box<str>),
+    #[error("Bates did not fill this list: {0}")]
+    Foreign(Box<str>),
 }

@@ -36,7 +36,7 @@ impl Series {
     /// let keys = client.series("short").prefetch(100);
     /// let key = keys.next().await?.to_string();
     /// if let Ok(key) = keys.try_next() {
-    ///     println!("{key} came out of memory");
+    ///     println!("{key} came from memory");
     /// }
     /// keys.close().await?;
     /// # Ok(()) }
@@ -46,8 +46,8 @@ impl Series {
     ///
     /// Outside a Tokio runtime.
     pub fn prefetch(&self, prefetch: impl Into<Prefetch>) -> Prefetched {
-        let leases =
-            Leases { series: self.clone(), scope: OnceLock::new(), as_numbers: AtomicBool::new(false) };
+        let (series, as_numbers) = (self.clone(), AtomicBool::new(false));
+        let leases = Leases { series, scope: OnceLock::new(), as_numbers };
         Prefetched::new(leases, prefetch.into(), &Handle::current())
     }
 }
@@ -56,35 +56,34 @@ impl Source for Leases {
     type Error = Error;
 
     async fn lease(&self, count: u64, used: Vec<Uuid>) -> Result<Lease, Error> {
-        match self.read(self.ask(count, used).await?).ok_or_else(|| self.unexpected())? {
-            LeaseAnswer::Lease(given) => return Ok(given),
-            LeaseAnswer::Foreign(lease, ranges) => {
+        match self.read(self.request(count, used).await?).ok_or_else(|| self.unexpected())? {
+            LeaseAnswer::Lease(lease) => return Ok(lease),
+            LeaseAnswer::Unrenderable(lease, ranges) => {
                 // The server is newer than this program: it renders the numbers from now on.
                 self.as_numbers.store(true, Ordering::Relaxed);
                 self.give_back(lease, ranges).await?;
             }
         }
-        match self.read(self.ask(count, Vec::new()).await?) {
-            Some(LeaseAnswer::Lease(given)) => Ok(given),
-            Some(LeaseAnswer::Foreign(..)) | None => Err(self.unexpected()),
+        match self.read(self.request(count, Vec::new()).await?) {
+            Some(LeaseAnswer::Lease(lease)) => Ok(lease),
+            _ => Err(self.unexpected()),
         }
     }
 
     async fn give_back(&self, lease: Uuid, unused: Vec<Positions>) -> Result<(), Error> {
         let path = Path::v1(["leases", &lease.to_string(), "return"])?;
-        let range =
-            |unused: &Positions| PositionRange { first: unused.start().value(), last: unused.end().value() };
+        let range = |it: &Positions| PositionRange { first: it.start().value(), last: it.end().value() };
         let request = ReturnRequest { unused: unused.iter().map(range).collect() };
         let transport = &self.series.client.transport;
         match transport.post::<ReturnOutcome>(path, &request, Retry::Freely).await {
-            // An earlier attempt was processed, and its answer lost.
+            // An earlier attempt ended the lease, but its answer was lost.
             Err(error) if error.code() == Some("unknown_lease") => Ok(()),
             outcome => outcome.map(drop),
         }
     }
 
     fn report_timeout(&self) -> Duration {
-        self.series.client.transport.patience.total
+        self.series.client.transport.settings.total
     }
 
     #[expect(clippy::disallowed_methods, reason = "the wall clock says whether this machine slept")]
@@ -96,11 +95,11 @@ impl Source for Leases {
 enum LeaseAnswer {
     Lease(Lease),
     /// Ranges whose numbers this program cannot render.
-    Foreign(Uuid, Vec<Positions>),
+    Unrenderable(Uuid, Vec<Positions>),
 }
 
 impl Leases {
-    async fn ask(&self, count: u64, used: Vec<Uuid>) -> Result<LeaseGrant, Error> {
+    async fn request(&self, count: u64, used: Vec<Uuid>) -> Result<LeaseGrant, Error> {
         let Series { client, scope, date, .. } = &self.series;
         let numbers = self.as_numbers.load(Ordering::Relaxed);
         let used = used.iter().map(ToString::to_string).collect();
@@ -110,28 +109,25 @@ impl Leases {
     }
 
     fn read(&self, mut grant: LeaseGrant) -> Option<LeaseAnswer> {
-        let lease = grant.lease.parse().ok()?;
-        let good_for = grant.good_for_ms.map(Duration::from_millis);
+        let id = grant.lease.parse().ok()?;
+        let valid_for = grant.good_for_ms.map(Duration::from_millis);
         let ranges = grant.ranges.take().unwrap_or_default().into_iter();
         let ranges = ranges.map(|range| Some(Position::new(range.first)?..=Position::new(range.last)?));
         let ranges: Vec<Positions> = ranges.collect::<Option<_>>()?;
         if let Some(numbers) = grant.numbers.take().filter(|numbers| !numbers.is_empty()) {
             let numbers = numbers.into_iter();
             let numbers = numbers.map(|number| Some((Position::new(number.position)?, number.id.into())));
-            let numbers = LeaseContent::Numbers(numbers.collect::<Option<_>>()?, ranges);
-            return Some(LeaseAnswer::Lease(Lease { id: lease, content: numbers, valid_for: good_for }));
+            let content = LeaseContent::Numbers(numbers.collect::<Option<_>>()?, ranges);
+            return Some(LeaseAnswer::Lease(Lease { id, content, valid_for }));
         }
         if ranges.is_empty() || ranges.iter().any(Positions::is_empty) {
             return None;
         }
-        Some(match self.scope(&grant, &ranges) {
-            Some(scope) => LeaseAnswer::Lease(Lease {
-                id: lease,
-                content: LeaseContent::Ranges(ranges, scope),
-                valid_for: good_for,
-            }),
-            None => LeaseAnswer::Foreign(lease, ranges),
-        })
+        let Some(scope) = self.scope(&grant, &ranges) else {
+            return Some(LeaseAnswer::Unrenderable(id, ranges));
+        };
+        let content = LeaseContent::Ranges(ranges, scope);
+        Some(LeaseAnswer::Lease(Lease { id, content, valid_for }))
     }
 
     fn scope(&self, grant: &LeaseGrant, ranges: &[Positions]) -> Option<Arc<Scope>> {
@@ -140,7 +136,7 @@ impl Leases {
             Some(scope) if scope.pattern().template() == template => scope.clone(),
             Some(_) => return None,
             None => {
-                let scope = self.compiled(grant, template)?;
+                let scope = self.compile(grant, template)?;
                 self.scope.get_or_init(|| Arc::new(scope)).clone()
             }
         };
@@ -148,17 +144,17 @@ impl Leases {
         ranges.iter().all(|range| *range.end() <= last).then_some(scope)
     }
 
-    fn compiled(&self, grant: &LeaseGrant, template: &str) -> Option<Scope> {
+    fn compile(&self, grant: &LeaseGrant, template: &str) -> Option<Scope> {
         let construction = Construction::from_number(grant.construction?)?;
         let reset = grant.reset.as_deref().map_or(Some(Reset::Never), |reset| reset.parse().ok())?;
-        let pattern =
-            Pattern::compile(template, Options { reset, construction, ..Options::default() }).ok()?;
+        let options = Options { reset, construction, ..Options::default() };
+        let pattern = Pattern::compile(template, options).ok()?;
         let shown: Vec<&str> = pattern.parameters().collect();
         let scope = self.series.scope.iter().filter(|(name, _)| shown.contains(name));
         pattern.scope(scope, self.series.date.map(Day::date)).ok()
     }
 
     fn unexpected(&self) -> Error {
-        self.series.client.transport.unexpected("it leases what are no numbers", true)
+        self.series.client.transport.unexpected("the lease is invalid", true)
     }
 }

@@ -1,7 +1,7 @@
 //! The Rust client of Bates: numbers, documents and reservations from a server, and numbers of a shared pool.
 //!
-//! [`Client`] asks a server, and retries only where that can do no harm. [`Pool`] takes from the list in Redis while that
-//! is the list that Bates filled, and from Bates if Redis is away, slow or empty. Must never hand out a number twice.
+//! [`Client`] calls a server, and retries only if that is safe. [`Pool`] takes from a list in Redis that Bates filled, and
+//! from Bates if Redis is unreachable, slow or empty. Must never hand out a number twice.
 //!
 //! ```no_run
 //! # async fn first() -> Result<(), Box<dyn std::error::Error>> {

@@ -41,7 +41,7 @@ impl<P: Page> Pages<P> {
         self
     }
 
-    /// Only those of this series.
+    /// Only items of this series.
     pub fn series(self, name: impl Into<String>) -> Self {
         self.filter("series", name)
     }
@@ -51,7 +51,7 @@ impl<P: Page> Pages<P> {
         self.filter("limit", size.to_string())
     }
 
-    /// The next page; none behind the last. After an error, the next call asks for the same page.
+    /// The next page; `None` after the last. After an error, the next call requests the same page.
     pub async fn next_page(&mut self) -> Result<Option<Vec<P::Item>>, Error> {
         if self.is_over {
             return Ok(None);
@@ -79,7 +79,7 @@ impl<P: Page> Pages<P> {
 }
 
 impl Gaps {
-    /// Only those of this period, for a series that starts again by date.
+    /// Only gaps of this period, for a series that resets.
     pub fn period(self, period: impl Into<String>) -> Self {
         self.filter("period", period)
     }

@@ -8,13 +8,13 @@ use redis::{AsyncConnectionConfig, Client, Pipeline, Value};
 use tokio::time::timeout;
 
 use crate::bates_source::BatesSource;
-use crate::error::{OpenError, TapError};
+use crate::error::{ListError, OpenError};
 use crate::pool::Settings;
 
-/// Pops, if Bates filled the list. Keys: list, marker. Arguments: epoch, run, replication, count, store.
+/// Pops if Bates filled the list. Keys: list, marker. Arguments: epoch, run, replication, count, store.
 ///
 /// Invariant: the script that pops also compares. A server that restarted, took over or was rewound has another run or
-/// replication; a restarted list has a marker of another epoch or store, a flushed one none. (Redis 6.0 has no `LPOP n`.)
+/// replication; a new list has a marker with another epoch or store, a flushed list has none. (Redis 6.0 has no `LPOP n`.)
 const POP: &str = "
 local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
 local replication = string.match(redis.call('INFO', 'replication'), 'master_replid:(%w+)')
@@ -35,11 +35,11 @@ local numbers = redis.call('LRANGE', KEYS[1], 0, ARGV[4] - 1)
 if #numbers > 0 then redis.call('LTRIM', KEYS[1], #numbers, -1) end
 return {'popped', numbers}";
 
-/// For each step of making a connection.
+/// For each step of a connection, and for the script. A caller waits only until its own deadline; numbers that arrive
+/// later go to the next call.
 const STEP: Duration = Duration::from_secs(1);
 
-/// For the script. Callers wait for their deadline only; the next call gets what comes later.
-const SCRIPT: Duration = Duration::from_secs(1);
+type Result<T, E = ListError> = std::result::Result<T, E>;
 
 pub(crate) struct RedisList {
     client: Client,
@@ -78,12 +78,8 @@ impl RedisList {
     /// Takes numbers from the list; none if it is empty, or if `count` is 0.
     ///
     /// Invariant: an error drops the link, so that no later call reads a late answer.
-    pub(crate) async fn pop_many(
-        &mut self,
-        bates: &BatesSource,
-        count: usize,
-    ) -> Result<Vec<String>, TapError> {
-        // Out of its place while this waits: a cancelled call drops it, too.
+    pub(crate) async fn pop_many(&mut self, bates: &BatesSource, count: usize) -> Result<Vec<String>> {
+        // Taken out during the call, so that a cancelled call drops it, too.
         let mut link = match self.link.take() {
             Some(link) => link,
             None => {
@@ -92,7 +88,7 @@ impl RedisList {
             }
         };
         let mut popped = self.pop(bates, &mut link, count).await;
-        if let Err(TapError::Other(_)) = popped {
+        if let Err(ListError::Foreign(_)) = popped {
             self.is_attached = false;
             popped = self.pop(bates, &mut link, count).await;
         }
@@ -106,7 +102,7 @@ impl RedisList {
         bates: &BatesSource,
         link: &mut MultiplexedConnection,
         count: usize,
-    ) -> Result<Vec<String>, TapError> {
+    ) -> Result<Vec<String>> {
         if !self.is_attached {
             self.attach(bates, link).await?;
         }
@@ -116,67 +112,62 @@ impl RedisList {
                 command.arg(self.script).arg(2).arg(&list.key).arg(marker_key(&list.key));
                 command.arg(list.epoch).arg(&*server.run).arg(&*server.replication).arg(count);
                 command.arg(&list.store);
-                let asked = link.req_packed_command(&command);
-                read(timeout(SCRIPT, asked).await.map_err(|_| TapError::Late("in time"))??)
+                let request = link.req_packed_command(&command);
+                read(timeout(STEP, request).await.map_err(|_| ListError::TimedOut("the script"))??)
             }
             _ => Ok(Vec::new()),
         }
     }
 
-    async fn attach(
-        &mut self,
-        bates: &BatesSource,
-        link: &mut MultiplexedConnection,
-    ) -> Result<(), TapError> {
+    async fn attach(&mut self, bates: &BatesSource, link: &mut MultiplexedConnection) -> Result<()> {
         let server = server(link).await?;
+        let is_known = self.known.as_ref().is_some_and(|known| known.server == server);
         match bates.attach(&server).await {
             Ok(list) => self.known = Some(Known { server, list }),
-            // Invariant: without Bates, only a server with the same memory that the epoch was learned for.
-            Err(error)
-                if error.is_away() && self.known.as_ref().is_some_and(|known| known.server == server) => {}
-            Err(error) => return Err(TapError::Attach(error)),
+            // Invariant: without Bates, only the server that the epoch is known for, with the same memory.
+            Err(error) if error.is_away() && is_known => {}
+            Err(error) => return Err(ListError::Attach(error)),
         }
         self.is_attached = true;
         Ok(())
     }
 }
 
-async fn connect(client: &Client) -> Result<MultiplexedConnection, TapError> {
+async fn connect(client: &Client) -> Result<MultiplexedConnection> {
     let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
     let connecting = client.get_multiplexed_async_connection_with_config(&config);
-    Ok(timeout(STEP, connecting).await.map_err(|_| TapError::Late("to a connection"))??)
+    Ok(timeout(STEP, connecting).await.map_err(|_| ListError::TimedOut("the connection"))??)
 }
 
-async fn server(link: &mut MultiplexedConnection) -> Result<Server, TapError> {
-    let mut ask = Pipeline::with_capacity(2);
-    ask.cmd("INFO").arg("server").cmd("INFO").arg("replication");
-    let asked = link.req_packed_commands(&ask, 0, 2);
-    let answers = timeout(STEP, asked).await.map_err(|_| TapError::Late("to INFO"))??;
+async fn server(link: &mut MultiplexedConnection) -> Result<Server> {
+    let mut info = Pipeline::with_capacity(2);
+    info.cmd("INFO").arg("server").cmd("INFO").arg("replication");
+    let request = link.req_packed_commands(&info, 0, 2);
+    let answers = timeout(STEP, request).await.map_err(|_| ListError::TimedOut("INFO"))??;
     let field = |at: usize, name: &'static str| {
         let about = answers.get(at).and_then(text).unwrap_or_default();
         let found = about.lines().filter_map(|line| line.split_once(':')).find(|(field, _)| *field == name);
         let value = found.map(|(_, value)| value.trim().into());
-        value.ok_or_else(|| TapError::Strange(format!("INFO tells no {name}").into()))
+        value.ok_or_else(|| ListError::Unexpected(format!("INFO has no {name}").into()))
     };
     Ok(Server { run: field(0, "run_id")?, replication: field(1, "master_replid")? })
 }
 
-fn read(answer: Value) -> Result<Vec<String>, TapError> {
-    let strange = |answer: &Value| TapError::Strange(format!("it answers {answer:?}").into());
+fn read(answer: Value) -> Result<Vec<String>> {
+    let unexpected = |answer: &Value| ListError::Unexpected(format!("unexpected answer {answer:?}").into());
     let answer = answer.extract_error()?;
-    let Value::Array(parts) = &answer else { return Err(strange(&answer)) };
+    let Value::Array(parts) = &answer else { return Err(unexpected(&answer)) };
     match (parts.first().and_then(text), parts.get(1)) {
         (Some("popped"), Some(Value::Array(numbers))) => {
-            let numbers: Option<Vec<String>> =
-                numbers.iter().map(|number| text(number).map(Into::into)).collect();
-            numbers.ok_or_else(|| strange(&answer))
+            let numbers: Option<_> = numbers.iter().map(|number| text(number).map(str::to_owned)).collect();
+            numbers.ok_or_else(|| unexpected(&answer))
         }
-        (Some("store"), _) => Err(TapError::Other("another installation of Bates fills it".into())),
-        (Some("server"), _) => Err(TapError::Other("the server is another one".into())),
+        (Some("store"), _) => Err(ListError::Foreign("another installation of Bates fills it".into())),
+        (Some("server"), _) => Err(ListError::Foreign("the server restarted or was replaced".into())),
         (Some("epoch"), Some(epoch)) => {
-            Err(TapError::Other(format!("its epoch is {}", text(epoch).unwrap_or("none")).into()))
+            Err(ListError::Foreign(format!("its epoch is {}", text(epoch).unwrap_or("none")).into()))
         }
-        _ => Err(strange(&answer)),
+        _ => Err(unexpected(&answer)),
     }
 }
 

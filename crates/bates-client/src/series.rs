@@ -1,4 +1,4 @@
-//! A series of a server, and a scope of it: numbers are asked for here.
+//! A series of a server, and one of its scopes: takes numbers.
 
 use bates_api::{Day, NumberRequest, Numbers, Parameters, Path, Peek};
 use bates_pattern::{Date, Number, Position};
@@ -7,10 +7,10 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::transport::Retry;
 
-/// Numbers in one answer.
+/// Max numbers in one answer.
 const COUNT_MAX: usize = 100_000;
 
-/// A series, with the scope and the business date that its numbers are asked for.
+/// A series, with the scope and the business date of the numbers to take.
 #[derive(Clone, Debug)]
 pub struct Series {
     pub(crate) client: Client,
@@ -31,26 +31,21 @@ impl Series {
 
     /// In this scope: a value for each parameter of the series, replacing earlier ones.
     #[must_use]
-    pub fn scope<N: Into<String>, V: Into<String>>(
-        mut self,
-        parameters: impl IntoIterator<Item = (N, V)>,
-    ) -> Self {
-        self.scope = parameters.into_iter().collect();
-        self
+    pub fn scope<N: Into<String>, V: Into<String>>(self, pairs: impl IntoIterator<Item = (N, V)>) -> Self {
+        Self { scope: pairs.into_iter().collect(), ..self }
     }
 
     /// For this business date; without it, today's date in the time zone of the series.
     #[must_use]
-    pub fn date(mut self, date: Date) -> Self {
-        self.date = Some(date.into());
-        self
+    pub fn date(self, date: Date) -> Self {
+        Self { date: Some(date.into()), ..self }
     }
 
-    /// The next number. If an answer is lost, its number is burned and the client asks for another one; for a gapless
-    /// series the call fails instead, and [`Error::may_burn`] is true.
+    /// The next number. If an answer is lost, its number is burned and the client takes another one. For a gapless series
+    /// the call fails instead, and [`Error::may_burn`] is true.
     pub async fn next(&self) -> Result<Number, Error> {
         let mut numbers = self.request_numbers(1).await?;
-        numbers.pop().ok_or_else(|| self.unexpected("it has no number"))
+        numbers.pop().ok_or_else(|| self.unexpected("the answer has no number"))
     }
 
     /// The next `count` numbers, ascending by position: at least one, and fewer than `count` where the scope ends or a
@@ -59,13 +54,13 @@ impl Series {
     pub async fn take(&self, count: usize) -> Result<Vec<Number>, Error> {
         let mut taken: Vec<Number> = Vec::new();
         while taken.len() < count {
-            let asked = (count - taken.len()).min(COUNT_MAX);
-            let numbers = match self.request_numbers(asked).await {
+            let requested = (count - taken.len()).min(COUNT_MAX);
+            let numbers = match self.request_numbers(requested).await {
                 Err(error) if taken.is_empty() => return Err(error),
                 Err(_) => break,
                 Ok(numbers) => numbers,
             };
-            let is_end = numbers.len() < asked;
+            let is_end = numbers.len() < requested;
             taken.extend(numbers);
             if is_end {
                 break;
@@ -84,14 +79,14 @@ impl Series {
     async fn request_numbers(&self, count: usize) -> Result<Vec<Number>, Error> {
         let (scope, date) = (self.scope.clone(), self.date);
         let request = NumberRequest { scope, count: count as u64, date, positions: true };
-        let retry = Retry::UnlessGapless(&self.name);
-        let Numbers { ids, positions } =
-            self.client.transport.post(self.path(["next"])?, &request, retry).await?;
+        let (path, retry) = (self.path(["next"])?, Retry::UnlessGapless(&self.name));
+        let Numbers { ids, positions } = self.client.transport.post(path, &request, retry).await?;
         if ids.is_empty() {
-            return Err(self.client.transport.unexpected("it has no number", false));
+            return Err(self.client.transport.unexpected("the answer has no number", false));
         }
         let positions = positions.filter(|positions| positions.len() == ids.len());
-        let positions = positions.ok_or_else(|| self.unexpected("it has no position for each number"))?;
+        let positions = positions
+            .ok_or_else(|| self.unexpected("the answer does not have a position for each number"))?;
         let number = |(id, position): (String, u64)| Some(Number::new(Position::new(position)?, id));
         let numbers: Option<Vec<Number>> = ids.into_iter().zip(positions).map(number).collect();
         numbers.ok_or_else(|| self.unexpected("a position is above 2^53"))

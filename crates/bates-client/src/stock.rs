@@ -1,4 +1,4 @@
-//! Numbers that were popped and not yet handed out, which call may fetch more, and when Redis is left alone. Never waits.
+//! Numbers that were popped and not yet handed out; which call may fetch more, and when Redis is not tried. Never waits.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::error::TapError;
+use crate::error::ListError;
 
 /// The pause after a failure: the first one and, after doubling, the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
@@ -27,11 +27,11 @@ pub(crate) struct Stock {
 
 #[derive(Default)]
 struct State {
-    /// Popped by this process alone, so they stay good whatever becomes of the epoch.
+    /// Popped by this process alone, so they stay valid in any epoch.
     numbers: VecDeque<String>,
     is_under_way: bool,
     breaker: Breaker,
-    why: Option<Box<str>>,
+    trouble: Option<Box<str>>,
 }
 
 pub(crate) enum Turn {
@@ -46,7 +46,7 @@ pub(crate) enum Turn {
 /// The right to fetch, held by one call at a time and returned on drop.
 pub(crate) struct Fetch {
     stock: Arc<Stock>,
-    outcome: Option<Result<Fetched, TapError>>,
+    outcome: Option<Result<Fetched, ListError>>,
 }
 
 pub(crate) enum Fetched {
@@ -61,7 +61,7 @@ impl Stock {
         self.process.is_forked()
     }
 
-    /// Decides what a call does. As the last resort, Redis is asked and waited for even after failures.
+    /// Decides what a call does. The last resort tries Redis and waits for it even after failures.
     pub(crate) fn turn(self: &Arc<Self>, now: Instant, is_last_resort: bool) -> Turn {
         if self.is_forked() {
             return Turn::Leave;
@@ -79,7 +79,7 @@ impl Stock {
     }
 
     /// A fetch outlasted the deadline of a waiting call: Redis counts as failed until the fetch ends.
-    pub(crate) fn is_late(&self, now: Instant) {
+    pub(crate) fn mark_late(&self, now: Instant) {
         let mut state = self.state.lock();
         if state.is_under_way && state.breaker.verdict(now) == Verdict::Ask {
             state.breaker.failed(now);
@@ -98,16 +98,16 @@ impl Stock {
     }
 
     pub(crate) fn trouble(&self) -> Option<Box<str>> {
-        self.state.lock().why.clone()
+        self.state.lock().trouble.clone()
     }
 
-    pub(crate) fn why(&self) -> Box<str> {
-        self.trouble().unwrap_or_else(|| "not asked, or others took what it gave".into())
+    pub(crate) fn reason(&self) -> Box<str> {
+        self.trouble().unwrap_or_else(|| "not tried, or other calls took its numbers".into())
     }
 }
 
 impl Fetch {
-    pub(crate) fn end(mut self, outcome: Result<Fetched, TapError>) {
+    pub(crate) fn end(mut self, outcome: Result<Fetched, ListError>) {
         self.outcome = Some(outcome);
     }
 }
@@ -121,16 +121,16 @@ impl Drop for Fetch {
             Some(Ok(Fetched::Connection)) => state.breaker.worked(),
             Some(Ok(Fetched::Numbers(numbers))) if numbers.is_empty() => {
                 state.breaker.was_empty(now);
-                state.why = Some("its list is empty".into());
+                state.trouble = Some("its list is empty".into());
             }
             Some(Ok(Fetched::Numbers(numbers))) => {
                 state.breaker.worked();
-                state.why = None;
+                state.trouble = None;
                 state.numbers.extend(numbers);
             }
             Some(Err(error)) => {
                 state.breaker.failed(now);
-                state.why = Some(error.to_string().into());
+                state.trouble = Some(error.to_string().into());
             }
             None => state.breaker.failed(now),
         }
@@ -159,7 +159,7 @@ impl<'s> Hand<'s> {
         self.numbers.is_empty()
     }
 
-    /// Moves missing numbers from the stock; whether there were any.
+    /// Takes missing numbers from the stock; returns whether there were any.
     pub(crate) fn fill(&mut self) -> bool {
         if self.stock.is_forked() {
             return false;
@@ -195,16 +195,16 @@ impl Drop for Hand<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Ask,
-    /// It failed some time ago: a fetch starts, and no call waits for it.
+    /// Redis failed some time ago: a fetch starts, and no call waits for it.
     Probe,
     Leave,
 }
 
-/// When Redis is asked, and when it is left alone. Takes the time from its caller.
+/// Decides when Redis is tried. Takes the time from its caller.
 #[derive(Debug, Default)]
 struct Breaker {
     not_before: Option<Instant>,
-    /// The pause after the last failure, if nothing worked since.
+    /// The pause after the last failure, if no fetch succeeded since.
     pause: Option<Duration>,
 }
 
@@ -235,15 +235,20 @@ impl Breaker {
 mod tests {
     use super::*;
 
+    fn begin_fetch(stock: &Arc<Stock>, now: Instant) -> Fetch {
+        let Turn::Fetch(fetch) = stock.turn(now, false) else { panic!("another call fetches") };
+        fetch
+    }
+
     fn stock_of(numbers: &[&str]) -> Arc<Stock> {
         let stock: Arc<Stock> = Arc::default();
-        let Turn::Fetch(fetch) = stock.turn(Instant::now(), false) else { panic!("nobody has the turn") };
+        let fetch = begin_fetch(&stock, Instant::now());
         fetch.end(Ok(Fetched::Numbers(numbers.iter().map(|number| (*number).to_owned()).collect())));
         stock
     }
 
     #[test]
-    fn what_a_dropped_call_held_is_handed_out_next_and_in_order() {
+    fn the_numbers_of_a_dropped_call_are_handed_out_next_and_in_order() {
         let stock = stock_of(&["1", "2", "3", "4"]);
         let mut dropped = Hand::new(&stock, 3);
         assert!(dropped.fill());
@@ -254,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_was_wanted_stays_at_hand() {
+    fn extra_numbers_stay_in_the_stock() {
         let stock = stock_of(&[]);
         let mut hand = Hand::new(&stock, 1);
         hand.add(vec!["1".to_owned(), "2".to_owned()]);
@@ -265,23 +270,23 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_comes_late_is_at_hand_and_nobody_waits_for_it_meanwhile() {
+    fn no_call_waits_for_a_late_answer_and_its_numbers_are_used_when_it_comes() {
         let stock: Arc<Stock> = Arc::default();
         let now = Instant::now();
-        let Turn::Fetch(fetch) = stock.turn(now, false) else { panic!("nobody has the turn") };
-        stock.is_late(now);
+        let fetch = begin_fetch(&stock, now);
+        stock.mark_late(now);
         assert!(matches!(stock.turn(now, false), Turn::Leave));
         fetch.end(Ok(Fetched::Numbers(vec!["1".to_owned()])));
         let mut hand = Hand::new(&stock, 1);
         assert!(hand.fill());
-        assert!(matches!(stock.turn(now, false), Turn::Fetch(_)), "it is well again");
+        assert!(matches!(stock.turn(now, false), Turn::Fetch(_)), "Redis counts as healthy again");
     }
 
     #[test]
-    fn one_fetches_at_a_time_and_one_that_vanished_has_failed() {
+    fn one_call_fetches_at_a_time_and_a_dropped_fetch_has_failed() {
         let stock: Arc<Stock> = Arc::default();
         let now = Instant::now();
-        let Turn::Fetch(fetch) = stock.turn(now, false) else { panic!("nobody has the turn") };
+        let fetch = begin_fetch(&stock, now);
         assert!(matches!(stock.turn(now, false), Turn::Wait));
         drop(fetch);
         assert!(matches!(stock.turn(now, false), Turn::Leave));
@@ -289,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_double_up_to_a_bound_and_end_with_the_first_number() {
+    fn pauses_double_up_to_a_limit_and_end_with_the_first_success() {
         let (mut breaker, mut now) = (Breaker::default(), Instant::now());
         assert_eq!(breaker.verdict(now), Verdict::Ask);
         for pause_ms in [50, 100, 200, 400, 800, 1_600, 2_000, 2_000] {
@@ -306,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_list_is_asked_again_soon_and_waited_for() {
+    fn an_empty_list_is_tried_again_soon() {
         let (mut breaker, now) = (Breaker::default(), Instant::now());
         breaker.was_empty(now);
         assert_eq!(breaker.verdict(now), Verdict::Leave);

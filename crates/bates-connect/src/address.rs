@@ -1,4 +1,4 @@
-//! The address of a database: what belongs to the driver, and what to TLS. Must never show the password.
+//! The address of a database: settings of the driver, and of TLS. Must never show the password.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ impl Address {
     /// `disable`, `prefer`, `require`, `verify-ca` and `verify-full`; the last two both compare the name.
     pub fn parse(url: &str) -> Result<Self, AddressError> {
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
-            return Err(AddressError("it begins with postgres://"));
+            return Err(AddressError("expected an address that begins with postgres://"));
         }
         let (base, query) = url.split_once('?').unwrap_or((url, ""));
         let (mut mode, mut file, mut rest) = (None, None, form_urlencoded::Serializer::new(String::new()));
@@ -42,16 +42,16 @@ impl Address {
         }
         let mut config: Config = format!("{base}?{}", rest.finish().replace('+', "%20"))
             .parse()
-            // The error of the driver may quote what it could not read.
-            .map_err(|_| AddressError("it could not be read"))?;
-        // Or what follows the first @ of the password would be shown as part of the host.
+            // The error of the driver may quote the address.
+            .map_err(|_| AddressError("the address is invalid"))?;
+        // Otherwise the text after the first @ of the password would be shown as part of the host.
         if config.get_hosts().iter().any(|host| matches!(host, Host::Tcp(name) if name.contains('@'))) {
-            return Err(AddressError("an @ in a password is written as %40"));
+            return Err(AddressError("write an @ in a password as %40"));
         }
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
-            return Err(AddressError("it names no host"));
+            return Err(AddressError("the address has no host"));
         }
-        let unknown = || AddressError("sslmode is disable, prefer, require, verify-ca or verify-full");
+        let unknown = || AddressError("sslmode: expected disable, prefer, require, verify-ca or verify-full");
         let (ssl_mode, verified) = ssl_mode(mode.as_deref()).ok_or_else(unknown)?;
         let trust = match file {
             Some(file) => Trust::File(file),
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_password_is_never_shown_not_even_in_an_error() {
+    fn a_password_is_never_shown_even_in_an_error() {
         let address = Address::parse("postgres://bates:hunter2@db:6432/numbers?sslmode=require").unwrap();
         assert_eq!(address.to_string(), "postgres://bates@db:6432/numbers");
         assert!(address.has_password() && !format!("{address:?}").contains("hunter2"));
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_has_to_prove_follows_from_the_mode_and_the_file() {
+    fn the_mode_and_the_file_decide_which_certificates_are_trusted() {
         for (query, ssl_mode, trust) in [
             ("", SslMode::Prefer, Trust::Any),
             ("?sslmode=disable", SslMode::Disable, Trust::Any),
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_the_driver_reaches_it() {
+    fn settings_of_the_driver_reach_it() {
         let url = "postgresql://db/x?connect_timeout=3&application_name=a%20b&sslmode=disable";
         let config = Address::parse(url).unwrap().config;
         assert_eq!(config.get_connect_timeout(), Some(&Duration::from_secs(3)));

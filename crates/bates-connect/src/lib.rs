@@ -1,5 +1,5 @@
-//! The address of a PostgreSQL database, and what a server has to prove with TLS, for the shared store and the sinks.
-//! Must never show a password, and never issue or deliver anything.
+//! The address of a PostgreSQL database, and the certificates that are trusted, for the shared store and the sinks. Must
+//! never show a password.
 
 mod address;
 mod tls;

@@ -1,4 +1,4 @@
-//! TLS: rustls with ring. Any certificate is accepted only where an address asks for that.
+//! TLS: rustls with ring. Accepts any certificate only if an address asks for that.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, Signatur
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// Nothing, as with `psql` and `sslmode=require`: what is sent is encrypted, to any server.
+    /// Any certificate, as with `psql` and `sslmode=require`: the connection is encrypted, to any server.
     Any,
-    /// That it has its name from an authority that the system knows.
+    /// A certificate for the host name from an authority of the system.
     System,
-    /// That it has its name from an authority in this file.
+    /// A certificate for the host name from an authority in this file.
     File(PathBuf),
 }
 
@@ -29,12 +29,12 @@ pub fn root_certificates(trust: &Trust) -> Result<Option<RootCertStore>, Box<str
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
             Ok(Some(roots))
         }
-        Trust::File(path) => of_file(path).map(Some),
+        Trust::File(path) => read_file(path).map(Some),
     }
 }
 
-fn of_file(path: &Path) -> Result<RootCertStore, Box<str>> {
-    let refused = |error| format!("root certificates in {}: {error}", path.display());
+fn read_file(path: &Path) -> Result<RootCertStore, Box<str>> {
+    let refused = |error| format!("cannot read root certificates in {}: {error}", path.display());
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_file_iter(path).map_err(refused)? {
         roots.add(certificate.map_err(refused)?).map_err(|error| error.to_string())?;

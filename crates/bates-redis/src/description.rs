@@ -1,4 +1,4 @@
-//! The pools of a series as a configuration describes them.
+//! The description of the pools of a series in a configuration.
 
 use std::collections::BTreeMap;
 
@@ -47,9 +47,9 @@ pub enum PoolDescriptionError {
     Key(#[from] KeyTemplateError),
     #[error("{0}")]
     Size(&'static str),
-    #[error("refill_at: {0:?} is no share: write 1% to 99%")]
+    #[error("refill_at: invalid share {0:?}: expected 1% to 99%")]
     Share(Box<str>),
-    #[error("value: {0:?} is not known; there is id, seq")]
+    #[error("value: unknown value {0:?}: expected id or seq")]
     Value(Box<str>),
 }
 
@@ -70,7 +70,7 @@ impl PoolDescription {
         address(self) == address(other)
     }
 
-    /// `value` is the default of what a list holds.
+    /// `value` is the default of the form in which a list holds its numbers.
     pub fn settings(&self, value: ListValue) -> Result<PoolSettings, PoolDescriptionError> {
         let (low, amount) = self.sizes()?;
         let value = match self.value.as_deref() {
@@ -84,19 +84,15 @@ impl PoolDescription {
     }
 
     fn sizes(&self) -> Result<(u64, FillAmount), PoolDescriptionError> {
-        let too_long = |size: u64| size == 0 || size > SIZE_MAX;
+        let (too_long, wrong) = (|size| size == 0 || size > SIZE_MAX, PoolDescriptionError::Size);
         match (self.size, self.low, self.batch) {
-            (Some(size), None, None) if too_long(size) => {
-                Err(PoolDescriptionError::Size("size: 1 to 100,000,000"))
-            }
+            (Some(size), None, None) if too_long(size) => Err(wrong("size: expected 1 to 100,000,000")),
             (Some(size), None, None) => Ok((size * self.share()? / 100, FillAmount::UpTo(size))),
             (None, Some(low), Some(batch)) if too_long(batch) || low.saturating_add(batch) > SIZE_MAX => {
-                Err(PoolDescriptionError::Size("low and batch: together at most 100,000,000"))
+                Err(wrong("low and batch: expected at most 100,000,000 together"))
             }
             (None, Some(low), Some(batch)) if self.refill_at.is_none() => Ok((low, FillAmount::Batch(batch))),
-            _ => Err(PoolDescriptionError::Size(
-                "a pool has a size, with refill_at if need be, or low and batch",
-            )),
+            _ => Err(wrong("expected size, with or without refill_at, or low and batch")),
         }
     }
 

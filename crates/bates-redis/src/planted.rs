@@ -1,7 +1,7 @@
-//! A bug on purpose, for the tests that have to catch it. Only with the feature `planted-bugs`, which only builds of tests
-//! have, and only if the environment asks for it.
+//! A deliberate bug that tests must catch. Only with the feature `planted-bugs`, which only test builds have, and only if a
+//! variable of the environment names it.
 
-/// Whether a chunk is pushed without a look at its marker.
+/// Whether a chunk is pushed without checking its marker.
 #[cfg(feature = "planted-bugs")]
 pub(crate) fn pushes_without_fence() -> bool {
     std::env::var("BATES_PLANTED_BUG").is_ok_and(|bug| bug == "push-without-fence")

@@ -13,18 +13,20 @@ use uuid::Uuid;
 
 use crate::description::PoolDescriptionError;
 use crate::push::Keys;
-use crate::reply::{error, judged, server, strange, text, whole};
+use crate::reply::{error, read_verdict, server, text, unexpected, whole};
 use crate::{push, scripts};
 
-/// Longer than any reply of a healthy server takes.
-const PATIENCE: Duration = Duration::from_secs(2);
+type Result<T, E = Box<str>> = std::result::Result<T, E>;
 
-const LOOK_COMMANDS: usize = 4;
+/// Longer than any reply of a healthy server takes.
+const TIMEOUT: Duration = Duration::from_secs(2);
+
+const STATUS_COMMANDS: usize = 4;
 
 /// The server may be down: each call tries again.
 pub struct RedisPool {
     client: Client,
-    /// Made with the first call, because it needs a runtime.
+    /// Created by the first call, because it needs a runtime.
     connection: OnceLock<ConnectionManager>,
     /// The id of the store, as markers name it.
     store: Box<str>,
@@ -43,32 +45,32 @@ impl RedisPool {
         (info.addr().to_string(), info.redis_settings().db())
     }
 
-    fn connection(&self) -> Result<ConnectionManager, Box<str>> {
+    fn connection(&self) -> Result<ConnectionManager> {
         if let Some(connection) = self.connection.get() {
             return Ok(connection.clone());
         }
         let config = ConnectionManagerConfig::new()
-            .set_connection_timeout(Some(PATIENCE))
-            .set_response_timeout(Some(PATIENCE))
+            .set_connection_timeout(Some(TIMEOUT))
+            .set_response_timeout(Some(TIMEOUT))
             .set_number_of_retries(0);
-        let made = ConnectionManager::new_lazy_with_config(self.client.clone(), config)
-            .map_err(|error| error.to_string())?;
-        Ok(self.connection.get_or_init(|| made).clone())
+        let connection = ConnectionManager::new_lazy_with_config(self.client.clone(), config);
+        let connection = connection.map_err(|error| error.to_string())?;
+        Ok(self.connection.get_or_init(|| connection).clone())
     }
 
-    async fn all(&self, commands: &Pipeline) -> Result<Vec<Value>, Box<str>> {
+    async fn all(&self, commands: &Pipeline) -> Result<Vec<Value>> {
         let mut connection = self.connection()?;
         let count = commands.cmd_iter().count();
         in_time(connection.req_packed_commands(commands, 0, count)).await
     }
 
-    async fn one(&self, command: &Cmd) -> Result<Value, Box<str>> {
+    async fn one(&self, command: &Cmd) -> Result<Value> {
         let value = in_time(self.connection()?.req_packed_command(command)).await?;
         error(&value).map_or(Ok(value), Err)
     }
 
-    async fn looked(&self, keys: &[Box<str>]) -> Result<ServerStatus, Box<str>> {
-        let mut commands = Pipeline::with_capacity(2 + keys.len() * LOOK_COMMANDS);
+    async fn read_status(&self, keys: &[Box<str>]) -> Result<ServerStatus> {
+        let mut commands = Pipeline::with_capacity(2 + keys.len() * STATUS_COMMANDS);
         commands.cmd("INFO").arg("server").cmd("INFO").arg("replication");
         for key in keys {
             let Keys { list, marker, .. } = Keys::of(key);
@@ -77,10 +79,10 @@ impl RedisPool {
         }
         let replies = self.all(&commands).await?;
         let (Some(about_server), Some(about_replication)) = (replies.first(), replies.get(1)) else {
-            return Err("Redis answered nothing".into());
+            return Err("the answer of Redis is empty".into());
         };
         let server = server(about_server, about_replication)?;
-        let lists = replies[2..].chunks(LOOK_COMMANDS).map(|list| self.read(list)).collect();
+        let lists = replies[2..].chunks(STATUS_COMMANDS).map(|list| self.read(list)).collect();
         Ok(ServerStatus { server, lists })
     }
 
@@ -93,10 +95,10 @@ impl RedisPool {
         let store = field(2).and_then(text);
         ListStatus {
             is_foreign: store.is_some_and(|store| *store != *self.store),
-            // A key that is not a list has none of our numbers, and a push will say so.
+            // A key that is not a list holds none of our numbers, and a push is refused.
             level: list.first().and_then(whole).unwrap_or_default(),
             head: list.get(1).and_then(text).map(Into::into),
-            // A marker without a store is of an earlier version: the list is renewed.
+            // A marker without a store is from an earlier version: the list is renewed.
             epoch: marker(0).filter(|_| store.is_some()),
             pushed_to: marker(1),
             is_not_a_list: matches!(list.get(2), Some(Value::ServerError(_)))
@@ -109,43 +111,37 @@ impl RedisPool {
         command.arg(epoch).arg(&*server.run).arg(&*server.replication).arg(&*self.store).take()
     }
 
-    /// Runs a script on the lock of a pool; answers whether it succeeded.
-    async fn locked(
-        &self,
-        script: &str,
-        key: &str,
-        token: &str,
-        lasts: Option<Duration>,
-    ) -> Result<bool, Box<str>> {
+    /// Runs a script on the lock of a pool; returns whether it succeeded.
+    async fn run_on_lock(&self, script: &str, key: &str, token: &str, ttl: Option<Duration>) -> Result<bool> {
         let mut command = push::script(script, &[&Keys::of(key).lock]);
         command.arg(token);
-        if let Some(lasts) = lasts {
-            command.arg(u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX));
+        if let Some(ttl) = ttl {
+            command.arg(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
         }
         match self.one(&command).await? {
             Value::Int(done) => Ok(done == 1),
             Value::Okay => Ok(true),
             Value::Nil => Ok(false),
-            other => Err(strange(&other)),
+            other => Err(unexpected(&other)),
         }
     }
 }
 
 impl SharedPool for RedisPool {
     fn status<'a>(&'a self, keys: &'a [Box<str>]) -> PoolFuture<'a, ServerStatus> {
-        Box::pin(self.looked(keys))
+        Box::pin(self.read_status(keys))
     }
 
-    fn lock<'a>(&'a self, key: &'a str, token: &'a str, lasts: Duration) -> PoolFuture<'a, bool> {
-        Box::pin(self.locked(scripts::LOCK, key, token, Some(lasts)))
+    fn lock<'a>(&'a self, key: &'a str, token: &'a str, ttl: Duration) -> PoolFuture<'a, bool> {
+        Box::pin(self.run_on_lock(scripts::LOCK, key, token, Some(ttl)))
     }
 
-    fn extend<'a>(&'a self, key: &'a str, token: &'a str, lasts: Duration) -> PoolFuture<'a, bool> {
-        Box::pin(self.locked(scripts::EXTEND, key, token, Some(lasts)))
+    fn extend<'a>(&'a self, key: &'a str, token: &'a str, ttl: Duration) -> PoolFuture<'a, bool> {
+        Box::pin(self.run_on_lock(scripts::EXTEND, key, token, Some(ttl)))
     }
 
     fn unlock<'a>(&'a self, key: &'a str, token: &'a str) -> PoolFuture<'a, ()> {
-        Box::pin(async move { self.locked(scripts::UNLOCK, key, token, None).await.map(drop) })
+        Box::pin(async move { self.run_on_lock(scripts::UNLOCK, key, token, None).await.map(drop) })
     }
 
     fn discard<'a>(&'a self, lists: &'a [(Box<str>, u64)], server: &'a ServerIdentity) -> PoolFuture<'a, ()> {
@@ -169,7 +165,7 @@ impl SharedPool for RedisPool {
         Box::pin(async move {
             let Keys { list, marker, stage, .. } = Keys::of(key);
             let command = self.epoch_script(scripts::RENEW, &[list, &marker, &stage], epoch, server);
-            judged(&self.one(&command).await?)
+            read_verdict(&self.one(&command).await?)
         })
     }
 
@@ -179,12 +175,11 @@ impl SharedPool for RedisPool {
     }
 
     fn describe(&self) -> String {
-        // Without a password.
         self.address().0
     }
 }
 
-async fn in_time<T>(asked: impl Future<Output = RedisResult<T>>) -> Result<T, Box<str>> {
-    let answered = timeout(PATIENCE, asked).await.map_err(|_| "Redis did not answer in time")?;
-    answered.map_err(|error| error.to_string().into())
+async fn in_time<T>(request: impl Future<Output = RedisResult<T>>) -> Result<T> {
+    let answer = timeout(TIMEOUT, request).await.map_err(|_| "Redis did not answer in time")?;
+    answer.map_err(|error| error.to_string().into())
 }

@@ -1,13 +1,13 @@
 //! A push: one transaction that compares the marker, appends the numbers and moves the marker, or does nothing.
 //!
-//! The comparison is a script; the numbers are plain commands, which Redis reads three times as fast as a script. If the
-//! push is allowed, the script moves the list to the stage. The numbers are appended to the list on the stage, if any.
+//! A script compares; the numbers are plain commands, which Redis reads three times as fast as a script. If the push is
+//! allowed, the script moves the list to the stage. The numbers are appended only if a list is on the stage.
 
 use bates_core::{ListRefusal, PushRequest};
 use redis::{Cmd, Pipeline, Value};
 
 use crate::planted::pushes_without_fence;
-use crate::reply::{error, judged, strange};
+use crate::reply::{error, read_verdict, unexpected};
 use crate::scripts;
 
 const VALUES_MAX: usize = 1_000;
@@ -44,36 +44,36 @@ pub(crate) fn commands(key: &str, push: &PushRequest<'_>, store: &str) -> Pipeli
 }
 
 pub(crate) fn outcome(replies: &[Value]) -> Result<Result<(), ListRefusal>, Box<str>> {
-    let Some(executed) = replies.last() else { return Err("Redis answered nothing".into()) };
+    let Some(executed) = replies.last() else { return Err("the answer of Redis is empty".into()) };
     // If Redis refuses a command of a transaction, it runs none of them.
-    let (begun, why) = (replies.first(), replies.iter().find_map(error));
-    if let (Some(Value::Okay), Value::ServerError(_), Some(why)) = (begun, executed, why) {
-        return Ok(Err(ListRefusal::Unable(why)));
+    let (begun, reason) = (replies.first(), replies.iter().find_map(error));
+    if let (Some(Value::Okay), Value::ServerError(_), Some(reason)) = (begun, executed, reason) {
+        return Ok(Err(ListRefusal::Unable(reason)));
     }
-    let Value::Array(outcomes) = executed else { return Err(strange(executed)) };
-    let judged = judged(outcomes.first().unwrap_or(&Value::Nil))?;
+    let Value::Array(outcomes) = executed else { return Err(unexpected(executed)) };
+    let verdict = read_verdict(outcomes.first().unwrap_or(&Value::Nil))?;
     // Invariant: once the list was on the stage, every later command must have succeeded.
     match outcomes.iter().find(|outcome| matches!(outcome, Value::ServerError(_))) {
-        Some(error) => Err(strange(error)),
-        None => Ok(judged),
+        Some(error) => Err(unexpected(error)),
+        None => Ok(verdict),
     }
 }
 
-/// Sent as text, not by digest: an unknown digest would fail and let the numbers behind it pass.
+/// Sent as text, not by digest: an unknown digest would fail, and the numbers after it would be appended.
 pub(crate) fn script(text: &str, keys: &[&str]) -> Cmd {
     let mut command = redis::cmd("EVAL");
     command.arg(text).arg(keys.len()).arg(keys);
     command
 }
 
-/// The keys of a pool. All others derive from the marker's, and so have the slot of the list in a cluster.
+/// The keys of a pool. All derive from that of the marker, and so have the slot of the list in a cluster.
 pub(crate) struct Keys<'k> {
     pub(crate) list: &'k str,
     /// A hash: the epoch, the fence of the last push, and the position pushed to.
     pub(crate) marker: String,
     /// The token of the filler that has the lock.
     pub(crate) lock: String,
-    /// Where the list is while numbers are pushed; only within a transaction.
+    /// Holds the list while numbers are pushed; exists only within a transaction.
     pub(crate) stage: String,
 }
 

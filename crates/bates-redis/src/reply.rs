@@ -25,33 +25,36 @@ pub(crate) fn error(value: &Value) -> Option<Box<str>> {
     }
 }
 
-pub(crate) fn strange(value: &Value) -> Box<str> {
-    error(value).unwrap_or_else(|| format!("Redis answered what was not expected: {value:?}").into())
+pub(crate) fn unexpected(value: &Value) -> Box<str> {
+    error(value).unwrap_or_else(|| format!("unexpected answer of Redis: {value:?}").into())
 }
 
 /// The reply of a script that compares the marker.
-pub(crate) fn judged(value: &Value) -> Result<Result<(), ListRefusal>, Box<str>> {
-    let Value::Array(parts) = value else { return Err(strange(value)) };
+pub(crate) fn read_verdict(value: &Value) -> Result<Result<(), ListRefusal>, Box<str>> {
+    let Value::Array(parts) = value else { return Err(unexpected(value)) };
     let part = |at: usize| parts.get(at).and_then(text).unwrap_or_default();
     match part(0) {
         "open" | "again" => Ok(Ok(())),
         "epoch" => Ok(Err(ListRefusal::Epoch(part(1).parse().ok()))),
         "server" => {
-            Ok(Err(ListRefusal::Server(ServerIdentity { run: part(1).into(), replication: part(2).into() })))
+            let (run, replication) = (part(1).into(), part(2).into());
+            Ok(Err(ListRefusal::Server(ServerIdentity { run, replication })))
         }
         "foreign" => Ok(Err(ListRefusal::Foreign)),
         "fenced" => Ok(Err(ListRefusal::Fenced)),
         "type" => Ok(Err(ListRefusal::NotAList)),
-        _ => Err(strange(value)),
+        _ => Err(unexpected(value)),
     }
 }
 
 /// From the sections `server` and `replication` of `INFO`.
 pub(crate) fn server(about_server: &Value, about_replication: &Value) -> Result<ServerIdentity, Box<str>> {
     let field = |value: &Value, name: &str| -> Result<Box<str>, Box<str>> {
-        let lines = text(value).ok_or_else(|| strange(value))?.lines();
+        let lines = text(value).ok_or_else(|| unexpected(value))?.lines();
         let found = lines.filter_map(|line| line.split_once(':')).find(|(field, _)| *field == name);
-        found.map(|(_, value)| value.trim().into()).ok_or_else(|| format!("Redis tells no {name}").into())
+        found
+            .map(|(_, value)| value.trim().into())
+            .ok_or_else(|| format!("INFO of Redis has no {name}").into())
     };
     Ok(ServerIdentity {
         run: field(about_server, "run_id")?,

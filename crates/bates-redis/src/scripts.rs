@@ -1,5 +1,5 @@
-//! Lua scripts. Each checks the memory of the server that it is for: after a restart or a failover the server has another
-//! one, and its lists may be old.
+//! Lua scripts. Each checks the run and replication ids of its server: they change with a restart or a failover, after
+//! which the lists may be old.
 
 /// Before a push. Keys: list, marker, stage, lock. Arguments: epoch, run, replication, fence, from, to, token, store.
 ///
@@ -70,8 +70,8 @@ if epoch and (tonumber(epoch) or 0) > tonumber(ARGV[1]) then return 0 end
 if redis.call('TYPE', KEYS[1])['ok'] ~= 'list' then return redis.call('DEL', KEYS[2]) end
 return redis.call('UNLINK', KEYS[1], KEYS[2])";
 
-/// Keys: lock. Arguments: token, milliseconds. A lock of another memory is stale: it came back with an old state of the
-/// server, and does not count.
+/// Keys: lock. Arguments: token, milliseconds. A lock with another run id is stale: it came back with an old state of the
+/// server.
 pub(crate) const LOCK: &str = "
 local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
 local found = redis.call('GET', KEYS[1])

@@ -57,10 +57,8 @@ pub fn parse_spec(name: &SeriesName, text: &str) -> Result<SeriesSpec, Box<str>>
 
 fn parse_reject(description: &SeriesDescription) -> Result<Reject, FieldError> {
     let reject = Reject::default().with_restricted(&description.restrict).map_err(in_field("restrict"))?;
-    match &description.reject {
-        Some(rules) => Ok(reject.with_digits(rules.parse().map_err(in_field("reject"))?)),
-        None => Ok(reject),
-    }
+    let Some(rules) = &description.reject else { return Ok(reject) };
+    Ok(reject.with_digits(rules.parse().map_err(in_field("reject"))?))
 }
 
 fn to_limits(settings: &LimitSettings) -> Limits {
@@ -107,8 +105,7 @@ mod tests {
 
     fn parse(audit: &str) -> Result<AuditPolicy, String> {
         let text = format!(r#"{{"pattern":"{{seq}}","audit":{audit}}}"#);
-        let description: SeriesDescription =
-            serde_json::from_str(&text).map_err(|error| error.to_string())?;
+        let description: SeriesDescription = serde_json::from_str(&text).map_err(|it| it.to_string())?;
         let name = "n".parse().map_err(|_| "a name")?;
         let spec = build_spec(&description, name).map_err(|error| error.to_string())?;
         let stored: SeriesDescription = serde_json::from_str(&spec.description).expect("valid JSON");

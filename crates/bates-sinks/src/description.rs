@@ -1,4 +1,4 @@
-//! A sink as a configuration file describes it: one of three. Owns that each answers before the claim of a document ends.
+//! The description of a sink in a configuration file. Ensures that each sink answers before the claim of a document ends.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub enum SinkDescription {
 }
 
 impl SinkDescription {
-    /// Does not connect: a sink that is down does not hold up the start.
+    /// Does not connect: the server starts even if a sink is down.
     pub fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
         match self {
             Self::Object(object) => object::open(object),
@@ -33,11 +33,11 @@ impl SinkDescription {
     }
 }
 
-/// A wrong description. Must never hold a secret, nor an address that may hold one.
+/// An invalid description. Must never hold a secret, nor an address that may hold one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {problem}")]
 pub struct SinkError {
-    /// The field, as in `webhook.url`.
+    /// Such as `webhook.url`.
     pub field: &'static str,
     pub problem: Box<str>,
 }
@@ -48,7 +48,7 @@ impl SinkError {
     }
 }
 
-/// The rest of a claim when the timeout of a sink has passed.
+/// How much longer a claim lasts than the longest timeout of a sink.
 const SPARE: Duration = Duration::from_secs(5);
 
 /// Default timeout of a request or a statement.
@@ -56,24 +56,22 @@ pub(crate) const fn timeout_ms() -> u64 {
     10_000
 }
 
-/// Refuses a timeout that may pass after the claim of a document: then the outcome would be unknown.
+/// Refuses a timeout that may end after the claim of a document: the outcome would be unknown.
 pub(crate) fn check_timeout(field: &'static str, timeout_ms: u64) -> Result<(), SinkError> {
     let (max, claim) = (CLAIM_TTL.saturating_sub(SPARE).as_millis(), CLAIM_TTL.as_millis());
     if (1..=max).contains(&u128::from(timeout_ms)) {
         return Ok(());
     }
-    let problem = format!(
-        "it is {timeout_ms} and may be 1 to {max}: a document is claimed for {claim} ms and must be answered before"
-    );
-    Err(SinkError::new(field, problem))
+    let expected = format!("expected 1 to {max}, because a document is claimed for {claim} ms");
+    Err(SinkError::new(field, format!("{timeout_ms} is out of range: {expected}")))
 }
 
-/// The error of the parser gives the reason and nothing of the address. `instead` says where credentials belong.
+/// The error of the parser does not show the address. `instead` says where credentials belong.
 pub(crate) fn parse_url(url: &Secret, field: &'static str, instead: &str) -> Result<Url, SinkError> {
     let url = Url::parse(url.reveal())
-        .map_err(|error| SinkError::new(field, format!("this is no address: {error}")))?;
+        .map_err(|error| SinkError::new(field, format!("invalid address: {error}")))?;
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(SinkError::new(field, format!("it holds a user or a password; {instead}")));
+        return Err(SinkError::new(field, format!("it must not hold a user or a password: {instead}")));
     }
     Ok(url)
 }

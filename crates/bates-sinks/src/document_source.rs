@@ -1,4 +1,5 @@
-//! The user's own documents in a PostgreSQL database: a query of the user gives their numbers. Must never write there.
+//! The user's own documents in a PostgreSQL database, for reconciliation: a query of the user returns their numbers. Must
+//! never write there.
 
 use std::path::PathBuf;
 use std::pin::pin;
@@ -22,7 +23,7 @@ pub struct DocumentSourceDescription {
     /// A file with the password instead.
     #[serde(default)]
     pub password_file: Option<PathBuf>,
-    /// Its first column is the number of each document.
+    /// Its first column has the number of each document.
     pub query: String,
 }
 
@@ -38,7 +39,7 @@ impl DocumentSourceDescription {
         read_password(&mut address, self.password_file.as_deref(), URL, "documents.password_file")?;
         let tls = connector(&address, URL)?;
         if self.query.trim().is_empty() {
-            return Err(SinkError::new("documents.query", "it is empty"));
+            return Err(SinkError::new("documents.query", "the query is empty"));
         }
         Ok(Box::new(Table { address, tls, query: self.query.clone() }))
     }

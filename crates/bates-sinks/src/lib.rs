@@ -1,6 +1,6 @@
-//! Where documents go: one module per sink.
+//! Sinks, to which documents are delivered: one module each.
 //!
-//! Owns what a delivery looks like outside, and what each sink must have done before a document counts as delivered.
+//! Owns the format of a delivery, and what each sink must have done before a document counts as delivered.
 //! Must never take an address from a request: only the configuration describes sinks. Must never show a secret.
 
 mod description;

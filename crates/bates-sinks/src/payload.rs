@@ -1,16 +1,15 @@
-//! What is delivered: a document with its number, as JSON. Owns the shape, which is the same for every sink. Must never
-//! change the text of the document.
+//! The JSON of a delivery: a document with its number, the same for every sink. Must never change the text of the document.
 
 use bates_core::{Delivery, DeliveryError, ScopeKey};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// The content of an object. It is the same for every try, so that a second delivery writes the same again.
+/// The content of an object. It is the same for every attempt, so that a second delivery writes the same bytes.
 pub(crate) fn data(delivery: &Delivery) -> Result<Vec<u8>, DeliveryError> {
     write(&Data::of(delivery, None)?)
 }
 
-/// The body of a webhook request, which also names the try.
+/// The body of a webhook request, which also has the attempt.
 pub(crate) fn event(delivery: &Delivery) -> Result<Vec<u8>, DeliveryError> {
     let data = Data::of(delivery, Some(delivery.attempt))?;
     write(&Event { kind: "document.numbered", timestamp: data.created_at.clone(), data })
@@ -91,7 +90,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_document_is_passed_on_to_the_last_digit() {
+    fn the_text_of_a_document_is_not_changed() {
         let body = r#"{"amount": 0.10000000000000000000000001, "b":1e400,"a":"é"}"#;
         let text = String::from_utf8(data(&delivery("project=PROJ @2026", body)).unwrap()).unwrap();
         let expected = r#"{"event":"01900000-0000-7000-8000-000000000001","series":"document","scope":{"project":"PROJ"},"period":"2026","position":1001,"number":"PROJ-9012-1001","created_at":"2026-11-15T10:00:00.5Z","document":"#;
@@ -99,18 +98,17 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_event_tells_its_try_and_an_object_does_not() {
+    fn an_event_has_its_attempt_and_an_object_does_not() {
         let text = String::from_utf8(event(&delivery("", "1")).unwrap()).unwrap();
-        assert!(
-            text.starts_with(r#"{"type":"document.numbered","timestamp":"2026-11-15T10:00:00.5Z","data":{"#)
-        );
+        let start = r#"{"type":"document.numbered","timestamp":"2026-11-15T10:00:00.5Z","data":{"#;
+        assert!(text.starts_with(start), "{text}");
         assert!(text.contains(r#""scope":{},"position":1001"#) && text.contains(r#""attempt":2"#), "{text}");
         let again = Delivery { attempt: 3, ..delivery("", "1") };
         assert_eq!(data(&delivery("", "1")).unwrap(), data(&again).unwrap());
     }
 
     #[test]
-    fn what_is_not_json_is_refused_and_breaks_out_of_nothing() {
+    fn a_document_that_is_not_json_is_refused() {
         for body in ["", "{", "1}", r#"1,"number":"2""#, "nan"] {
             assert!(matches!(data(&delivery("", body)), Err(DeliveryError::Refused(_))), "{body}");
         }

@@ -1,5 +1,4 @@
-//! Secrets, and addresses that may hold one. Owns reading them from a file. Must never print a value, not even in the
-//! error of one that could not be read.
+//! Secrets, and addresses that may hold one, given directly or in a file. Must never print a value, not even in an error.
 
 use std::path::Path;
 use std::{fmt, fs};
@@ -39,6 +38,14 @@ impl<'de> Deserialize<'de> for Secret {
 
 struct Text;
 
+macro_rules! refuse {
+    ($($visit:ident: $type:ty),*) => {
+        $(fn $visit<E: Error>(self, _: $type) -> Result<Secret, E> {
+            Err(E::custom("expected text: put it in quotation marks"))
+        })*
+    };
+}
+
 impl Visitor<'_> for Text {
     type Value = Secret;
 
@@ -54,25 +61,7 @@ impl Visitor<'_> for Text {
         Ok(Secret::new(text))
     }
 
-    fn visit_bool<E: Error>(self, _: bool) -> Result<Secret, E> {
-        Err(not_a_text())
-    }
-
-    fn visit_i64<E: Error>(self, _: i64) -> Result<Secret, E> {
-        Err(not_a_text())
-    }
-
-    fn visit_u64<E: Error>(self, _: u64) -> Result<Secret, E> {
-        Err(not_a_text())
-    }
-
-    fn visit_f64<E: Error>(self, _: f64) -> Result<Secret, E> {
-        Err(not_a_text())
-    }
-}
-
-fn not_a_text<E: Error>() -> E {
-    E::custom("this has to be a text; write it in quotes")
+    refuse!(visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64);
 }
 
 /// The secret itself, or the content of the file without the line break at its end; `None` if neither is given.
@@ -84,7 +73,7 @@ pub(crate) fn given(
 ) -> Result<Option<Secret>, SinkError> {
     let found = match (secret, file) {
         (Some(_), Some(_)) => {
-            return Err(SinkError::new(file_field, format!("give this or {field}, not both")));
+            return Err(SinkError::new(file_field, format!("expected {file_field} or {field}, not both")));
         }
         (Some(secret), None) => Some((secret.clone(), field)),
         (None, Some(path)) => Some((from_file(path, file_field)?, file_field)),

@@ -1,5 +1,5 @@
 //! Background tasks of a machine: evict idle scopes, void expired reservations, remove old documents and records, and
-//! what a front end adds. Must never keep the machine alive after a stop.
+//! tasks that a front end adds. Must never keep the machine alive after a stop.
 
 use std::sync::Arc;
 use std::time::Duration;

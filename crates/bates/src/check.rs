@@ -62,11 +62,8 @@ impl CheckArgs {
         let config = self.config.load(None, None)?;
         if !self.json {
             let file = config.file.as_ref().map_or("built in".into(), |file| file.display().to_string());
-            let access = if config.access.is_open() {
-                "none: any client that can connect is served"
-            } else {
-                "is set"
-            };
+            let is_open = config.access.is_open();
+            let access = if is_open { "none: any client that can connect is served" } else { "is set" };
             writeln!(out, "configuration   {file}")?;
             writeln!(out, "data            {}", config.store)?;
             writeln!(out, "HTTP            {}", address_or_off(config.http))?;
@@ -162,13 +159,11 @@ fn describe_crash(skips: (u64, u64)) -> String {
 fn print(out: &mut Output, report: &SeriesReport<'_>) -> Result<()> {
     let SeriesReport { series, pattern, promise, order, start, reset, .. } = report;
     writeln!(out, "\n{GOOD}{series}{GOOD:#}  {promise}, {order} from {start}")?;
-    let show =
-        if *order == "shuffled" { " (in an example order: the key is created at first use)" } else { "" };
-    let samples = match report.samples.join("  ") {
-        none if none.is_empty() => {
-            "none within the first million positions: a request would be refused".into()
-        }
-        samples => format!("{samples}{show}"),
+    let is_shuffled = *order == "shuffled";
+    let note = if is_shuffled { " (in an example order: the key is created at first use)" } else { "" };
+    let samples = match &*report.samples.join("  ") {
+        "" => "none within the first million positions: a request would be refused".into(),
+        samples => format!("{samples}{note}"),
     };
     let about = if report.capacity_is_estimate { "about " } else { "" };
     let capacity = match report.capacity {
@@ -189,16 +184,16 @@ fn print(out: &mut Output, report: &SeriesReport<'_>) -> Result<()> {
         ("audit", report.audit.clone()),
         ("pool", report.pool.clone()),
     ];
-    lines
-        .iter()
-        .filter_map(|(name, text)| Some((name, text.as_ref()?)))
-        .try_for_each(|(name, text)| writeln!(out, "  {FAINT}{name:<9}{FAINT:#} {}", sanitize(text)))
+    for (name, text) in lines.iter().filter_map(|(name, text)| Some((name, text.as_ref()?))) {
+        writeln!(out, "  {FAINT}{name:<9}{FAINT:#} {}", sanitize(text))?;
+    }
+    Ok(())
 }
 
 fn samples(pattern: &Pattern, start: Position) -> Vec<String> {
     let Some(scope) = sample_scope(pattern) else { return Vec::new() };
-    let mut walk = scope
-        .accepted(start, Position::new(start.value().saturating_add(1_000_000)).unwrap_or(Position::MAX));
+    let end = Position::new(start.value().saturating_add(1_000_000)).unwrap_or(Position::MAX);
+    let mut walk = scope.accepted(start, end);
     let (mut samples, mut text) = (Vec::new(), Vec::new());
     while samples.len() < SAMPLES && walk.next_into(&mut text).is_some() {
         samples.push(String::from_utf8_lossy(&text).into_owned());
@@ -216,9 +211,9 @@ fn sample_scope(pattern: &Pattern) -> Option<Scope> {
         let own = [values[at].clone(), names[at].to_owned()];
         let of = |text: &'static str| (1..=20).map(move |length| text.chars().cycle().take(length).collect());
         let alphabets = ["ABCDEFGHIJKLMNOPQRSTUVWXYZ", "1234567890", "abcdefghijklmnopqrstuvwxyz"];
-        let mut tries = own.into_iter().chain(alphabets.into_iter().flat_map(of));
+        let mut candidates = own.into_iter().chain(alphabets.into_iter().flat_map(of));
         // An error about another parameter says nothing about this value.
-        values[at] = tries.find(|value| {
+        values[at] = candidates.find(|value| {
             let pairs = names.iter().enumerate().map(|(i, name)| (*name, if i == at { value.as_str() } else { values[i].as_str() }));
             !matches!(pattern.scope(pairs, today), Err(bates_pattern::ScopeError::InvalidValue { name, .. }) if *name == *names[at])
         })?;

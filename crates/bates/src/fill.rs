@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use bates_core::{FillAmount, FillOutcome, Machine, ScopeParams, SeriesEntry, Store};
+use bates_core::{FillAmount, FillOutcome, Machine, PoolStatus, ScopeParams, SeriesEntry, Store};
 use bates_sqlite::OpenMode;
 use clap::Args;
 
@@ -64,9 +64,7 @@ impl FillArgs {
         }
         let opened = config.store.open(OpenMode::First).await.inspect_err(|error| {
             if let Some(bates_sqlite::OpenError::InUse(_)) = error.downcast_ref() {
-                output::print_note(
-                    "a running server fills the pools of its folder itself: ask it with --server",
-                );
+                output::print_note("a running server fills the pools of its folder: ask it with --server");
             }
         });
         match opened? {
@@ -101,16 +99,15 @@ impl FillArgs {
         entry: &SeriesEntry,
         out: &mut Output,
     ) -> Result<Answer> {
-        let parameters = scope::pairs(&self.parameters)?;
-        let pool = machine.request_pool(entry, ScopeParams { parameters: &parameters, date: None }).await?;
+        let params = ScopeParams { parameters: &scope::pairs(&self.parameters)?, date: None };
+        let pool = machine.request_pool(entry, params).await?;
         let Some(pool_set) = machine.pool_set(entry.series().name()) else { bail!("the series has no pool") };
         let (FillAmount::UpTo(size) | FillAmount::Batch(size)) = pool_set.settings().amount;
         let progress = Mutex::new(Progress::new("numbers", size));
         let progress = || progress.lock().unwrap_or_else(PoisonError::into_inner);
-        let filled =
-            machine.fill_pool(entry, &pool.scope_id.scope, &|pushed| progress().show(pushed, pushed)).await;
+        let PoolStatus { scope_id, key, .. } = pool;
+        let filled = machine.fill_pool(entry, &scope_id.scope, &|count| progress().show(count, count)).await;
         progress().end();
-        let key = pool.key;
         match filled? {
             FillOutcome::Done { pushed: 0, .. } => writeln!(out, "{key} is not low: nothing was pushed")?,
             FillOutcome::Done { pushed, renewed } => {

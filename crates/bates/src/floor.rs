@@ -66,9 +66,7 @@ impl FloorArgs {
     pub(crate) async fn run(&self, out: &mut Output) -> Result<Answer> {
         let config = self.config.load(None, None)?;
         match &config.store {
-            StoreLocation::Folder(_) if self.accept_timeline => {
-                bail!("--accept-timeline is for a store on PostgreSQL")
-            }
+            StoreLocation::Folder(_) if self.accept_timeline => bail!("--accept-timeline is for PostgreSQL"),
             StoreLocation::Postgres(..) if self.accept_loss => bail!("--accept-loss is for a data folder"),
             _ => {}
         }
@@ -146,16 +144,14 @@ pub(crate) async fn empty_pool<S: Store>(
 
 fn floor_past_pool(floor: u64, pushed_to: Option<u64>) -> u64 {
     let Some(to) = pushed_to.filter(|to| *to > floor) else { return floor };
-    output::print_note(&format!(
-        "the floor is raised to {to}: the pool held numbers up to there, which may have been taken"
-    ));
+    output::print_note(&format!("the floor is raised to {to}, past all numbers that the pool held"));
     to
 }
 
 async fn raise(store: impl Store, mut config: Config, args: &FloorArgs, out: &mut Output) -> Result<Answer> {
     let (floor, parameters) = args.words.split_last().context("missing position")?;
-    let floor: u64 =
-        floor.parse().with_context(|| format!("invalid position {floor:?}: expected a whole number"))?;
+    let invalid = || format!("invalid position {floor:?}: expected a whole number");
+    let floor: u64 = floor.parse().with_context(invalid)?;
     let (parameters, series) = (&*scope::pairs(parameters)?, args.series.as_deref().unwrap_or_default());
     let machine = config.open_machine(store).await?;
     let Some(entry) = machine.series(series) else { bail!("unknown series {series:?}") };
@@ -181,10 +177,7 @@ async fn raise(store: impl Store, mut config: Config, args: &FloorArgs, out: &mu
     machine.close().await;
     match before {
         Some(before) if now > before => {
-            writeln!(
-                out,
-                "{scope_id}: raised from {before} to {now}; no position below {now} is issued again"
-            )?;
+            writeln!(out, "{scope_id}: raised from {before} to {now}; no lower position is issued again")?;
         }
         _ => writeln!(out, "{scope_id}: stays at {now}, which is not below {floor}")?,
     }

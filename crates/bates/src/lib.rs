@@ -1,4 +1,4 @@
-//! The numbering machine inside a program of yours: identifiers that are never repeated, without a server.
+//! The numbering machine inside your own program: identifiers that never repeat, without a server.
 //!
 //! ```
 //! use bates::{Bates, Series};
@@ -18,8 +18,8 @@
 //! # }
 //! ```
 //!
-//! [`Bates`] is an open folder, held by one process at a time. [`Series`] says what is numbered, [`Numbering`] is a
-//! series and one of its scopes, where numbers are taken. A number is durable before it is returned: a crash, or a drop
+//! [`Bates`] is an open folder, held by one process at a time. [`Series`] describes a series, and [`Numbering`] is a
+//! series with one of its scopes, from which numbers are taken. A number is durable before it is returned: a crash, or a drop
 //! without [`Bates::close`], skips numbers held in memory and repeats none.
 //!
 //! It runs on the Tokio runtime that opens it, multi-threaded or current-thread, with its timers enabled.

@@ -28,20 +28,15 @@ impl MigrateArgs {
     pub(crate) async fn run(&self, out: &mut Output) -> Result<()> {
         let config = self.config.load(None, None)?;
         let StoreLocation::Postgres(address, settings) = &config.store else {
-            bail!(
-                "the store is a folder, which needs no migration: `bates migrate` is for a store on PostgreSQL"
-            );
+            bail!("the store is a folder, which needs no migration: only a store on PostgreSQL does");
         };
         if self.plan {
-            let is_missing = PostgresStore::is_missing(address, *settings).await?;
-            return if is_missing {
-                out.print_bytes(bates_postgres::schema_plan().as_bytes())
-            } else {
-                Ok(())
-            };
+            if PostgresStore::is_missing(address, *settings).await? {
+                out.print_bytes(bates_postgres::schema_plan().as_bytes())?;
+            }
+            return Ok(());
         }
-        let is_new = PostgresStore::migrate(address, *settings).await?;
-        if is_new {
+        if PostgresStore::migrate(address, *settings).await? {
             writeln!(out, "created the tables of {address}")
         } else {
             writeln!(out, "{address} is up to date")

@@ -25,8 +25,5 @@ pub(crate) fn date(text: &str) -> Result<Date, String> {
 
 pub(crate) fn series(client: &Client, name: &str, words: &[String], date: Option<Date>) -> Result<Series> {
     let series = client.series(name).scope(pairs(words)?);
-    Ok(match date {
-        Some(date) => series.date(date),
-        None => series,
-    })
+    Ok(date.into_iter().fold(series, Series::date))
 }

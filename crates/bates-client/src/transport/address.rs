@@ -15,18 +15,18 @@ pub(crate) struct Address {
 
 impl Address {
     /// An error shows nothing of the address, which may hold a password.
-    pub(crate) fn of(text: &str) -> Result<Self, Error> {
-        let refused = |reason: &str| Error::wrong("address of Bates", reason);
+    pub(crate) fn parse(text: &str) -> Result<Self, Error> {
+        let refused = |reason: &str| Error::invalid("address of Bates", reason);
         let url = Url::parse(text).map_err(|problem| refused(&problem.to_string()))?;
-        let Some(host) = url.host_str() else { return Err(refused("it names no host")) };
+        let Some(host) = url.host_str() else { return Err(refused("it has no host")) };
         if !matches!(url.scheme(), "http" | "https") {
             return Err(refused("expected one such as http://127.0.0.1:8080"));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(refused("it holds a name or a password; a secret is given apart from it"));
+            return Err(refused("it holds a user or a password: set the secret separately"));
         }
         if url.query().is_some() || url.fragment().is_some() {
-            return Err(refused("it has a query or a fragment"));
+            return Err(refused("it has a query or a fragment: remove it"));
         }
         let host = format!("{host}:{}", url.port_or_known_default().unwrap_or_default());
         let base = url.as_str().trim_end_matches('/').into();
@@ -35,7 +35,7 @@ impl Address {
 
     pub(crate) fn url(&self, path: &Path) -> Result<Url, Error> {
         let joined = format!("{}{path}", self.base);
-        Url::parse(&joined).map_err(|problem| Error::wrong("address of Bates", problem.to_string()))
+        Url::parse(&joined).map_err(|problem| Error::invalid("address of Bates", problem.to_string()))
     }
 }
 
@@ -44,15 +44,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_lies_below_the_address() {
-        let address = Address::of("http://h:1/below/").unwrap();
+    fn a_path_is_appended_to_the_address() {
+        let address = Address::parse("http://h:1/below/").unwrap();
         let path = Path::v1(["ids", "a/%2e b"]).unwrap().with("q", "ä&b");
         let url = address.url(&path).unwrap();
         assert_eq!(url.as_str(), "http://h:1/below/v1/ids/a%2F%252e%20b?q=%C3%A4%26b");
     }
 
     #[test]
-    fn an_address_is_refused_without_being_shown() {
+    fn the_error_of_an_address_does_not_show_it() {
         for text in [
             "127.0.0.1:8080",
             "redis://h",
@@ -65,18 +65,18 @@ mod tests {
             "http://sesame:x",
             "unix:/run/sesame",
         ] {
-            let said = Address::of(text).err().expect(text).to_string();
-            assert!(said.starts_with("the address of Bates cannot be used: "), "{said}");
-            assert!(!said.contains("sesame"), "{said}");
+            let error = Address::parse(text).err().expect(text).to_string();
+            assert!(error.starts_with("invalid address of Bates: "), "{error}");
+            assert!(!error.contains("sesame"), "{error}");
         }
     }
 
     #[test]
-    fn a_host_is_told_with_its_port() {
+    fn a_host_is_shown_with_its_port() {
         for (text, host) in
             [("http://h", "h:80"), ("https://h/", "h:443"), ("http://[::1]:8080", "[::1]:8080")]
         {
-            assert_eq!(&*Address::of(text).unwrap().host, host);
+            assert_eq!(&*Address::parse(text).unwrap().host, host);
         }
     }
 }

@@ -6,7 +6,7 @@ use bates_api::Problem;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
 use super::tls::is_distrust;
-use crate::error::{Error, is_passing};
+use crate::error::{Error, is_temporary};
 
 /// Max answer size: a hundred thousand long identifiers.
 const BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -19,7 +19,7 @@ pub(super) struct Attempt<'a> {
 
 pub(super) struct Failed {
     pub(super) error: Error,
-    pub(super) may_pass: bool,
+    pub(super) can_retry: bool,
     pub(super) after: Option<Duration>,
 }
 
@@ -31,7 +31,7 @@ impl Attempt<'_> {
             if body.len() + chunk.len() > BYTES_MAX {
                 let reason = format!("more than {BYTES_MAX} bytes");
                 let error = unexpected(self.host, status.as_u16(), &reason, self.takes_numbers);
-                return Err(Failed { error, may_pass: false, after: None });
+                return Err(Failed { error, can_retry: false, after: None });
             }
             body.extend_from_slice(&chunk);
         }
@@ -40,21 +40,25 @@ impl Attempt<'_> {
         }
         let status = status.as_u16();
         let Ok(problem) = serde_json::from_slice::<Problem>(&body) else {
-            // A proxy without an answer from Bates, which may have had the call.
+            // From a proxy without an answer from Bates, which may have processed the call.
             let may_burn = self.takes_numbers && status >= 500;
-            let error = unexpected(self.host, status, "no reason that Bates gives", may_burn);
-            return Err(Failed { error, may_pass: is_passing(status) || matches!(status, 502 | 504), after });
+            let error = unexpected(self.host, status, "the answer is not a problem of Bates", may_burn);
+            return Err(Failed {
+                error,
+                can_retry: is_temporary(status) || matches!(status, 502 | 504),
+                after,
+            });
         };
-        let error = Error::of(Problem { status, ..problem });
-        Err(Failed { error, may_pass: is_passing(status), after })
+        let error = Error::from_problem(Problem { status, ..problem });
+        Err(Failed { error, can_retry: is_temporary(status), after })
     }
 
-    /// A call that could not connect has sent nothing, and burned nothing.
+    /// A call that could not connect sent nothing, and burned nothing.
     pub(super) fn unsent(self, error: &reqwest::Error) -> Failed {
         match error.is_connect() {
             true if is_distrust(error) => {
                 let error = Error::Untrusted { host: self.host.into(), cause: cause(error).into() };
-                Failed { error, may_pass: false, after: None }
+                Failed { error, can_retry: false, after: None }
             }
             true => Attempt { takes_numbers: false, ..self }.unread(error),
             false => self.unread(error),
@@ -62,17 +66,17 @@ impl Attempt<'_> {
     }
 
     pub(super) fn unread(self, error: &reqwest::Error) -> Failed {
-        self.away(cause(error))
+        self.no_answer(cause(error))
     }
 
     pub(super) fn late(self, until: Duration) -> Failed {
-        self.away(format!("nothing within {until:.1?}"))
+        self.no_answer(format!("nothing within {until:.1?}"))
     }
 
     /// The number of attempts is filled in after the last.
-    fn away(self, cause: String) -> Failed {
+    fn no_answer(self, cause: String) -> Failed {
         let (host, cause, may_burn) = (self.host.into(), cause.into(), self.takes_numbers);
-        Failed { error: Error::NoAnswer { host, cause, attempts: 0, may_burn }, may_pass: true, after: None }
+        Failed { error: Error::NoAnswer { host, cause, attempts: 0, may_burn }, can_retry: true, after: None }
     }
 }
 

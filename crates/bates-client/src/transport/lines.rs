@@ -1,4 +1,4 @@
-//! A request whose body is sent while its answer is read, line by line. One attempt, without a time limit.
+//! A request whose body is sent while its answer is read line by line. One attempt, without a time limit.
 
 use std::io;
 use std::sync::Arc;
@@ -12,7 +12,9 @@ use tokio::sync::mpsc::Receiver;
 use super::answer::{Attempt, Failed};
 use super::{Error, Transport};
 
-/// The answers to lines that are still being sent, in their order.
+type Pieces = Receiver<Vec<u8>>;
+
+/// The answers to lines that are still being sent, in order.
 pub struct LineAnswers {
     transport: Arc<Transport>,
     answer: Response,
@@ -21,11 +23,7 @@ pub struct LineAnswers {
 }
 
 impl Transport {
-    pub(crate) async fn lines(
-        self: &Arc<Self>,
-        path: &Path,
-        pieces: Receiver<Vec<u8>>,
-    ) -> Result<LineAnswers, Error> {
+    pub(crate) async fn lines(self: &Arc<Self>, path: &Path, pieces: Pieces) -> Result<LineAnswers, Error> {
         let pieces = stream::unfold(pieces, |mut pieces| async {
             let piece = pieces.recv().await?;
             Some((Ok::<_, io::Error>(piece), pieces))
@@ -33,11 +31,11 @@ impl Transport {
         let request = self.request(&Method::POST, &self.address.url(path)?);
         let request = request.header(CONTENT_TYPE, "application/x-ndjson").body(Body::wrap_stream(pieces));
         let attempt = self.line_attempt();
-        let answer = request.send().await.map_err(|error| once(attempt.unsent(&error)))?;
+        let answer = request.send().await.map_err(|error| only_attempt(attempt.unsent(&error)))?;
         if answer.status().is_success() {
             return Ok(LineAnswers { transport: self.clone(), answer, buffer: Vec::new(), begin: 0 });
         }
-        Err(once(attempt.read(answer).await.expect_err("its status is no success")))
+        Err(only_attempt(attempt.read(answer).await.expect_err("the status is an error")))
     }
 
     fn line_attempt(&self) -> Attempt<'_> {
@@ -45,12 +43,12 @@ impl Transport {
     }
 }
 
-fn once(failed: Failed) -> Error {
-    failed.error.told(1, false)
+fn only_attempt(failed: Failed) -> Error {
+    failed.error.with_attempts(1, false)
 }
 
 impl LineAnswers {
-    /// The next answer; none at the end.
+    /// The next answer; `None` at the end.
     pub async fn next(&mut self) -> Result<Option<LineAnswer>, Error> {
         loop {
             let rest = &self.buffer[self.begin..];
@@ -62,7 +60,7 @@ impl LineAnswers {
             self.buffer.drain(..self.begin);
             self.begin = 0;
             let chunk = self.answer.chunk().await;
-            match chunk.map_err(|error| once(self.transport.line_attempt().unread(&error)))? {
+            match chunk.map_err(|error| only_attempt(self.transport.line_attempt().unread(&error)))? {
                 Some(chunk) => self.buffer.extend_from_slice(&chunk),
                 None => return Ok(None),
             }

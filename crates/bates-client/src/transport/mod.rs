@@ -1,5 +1,5 @@
-//! Every call to Bates: sent within bounds, retried where that can do no harm, and read. The one place that knows HTTP.
-//! Must never retry a call that could burn a number of a gapless series.
+//! Every call to Bates: sent within limits, retried if that is safe, and read. The only place that knows HTTP. Must never
+//! retry a call that could burn a number of a gapless series.
 
 mod address;
 mod answer;
@@ -33,7 +33,7 @@ const IDLE: Duration = Duration::from_secs(20);
 pub(crate) enum Retry<'a> {
     /// Whenever it may help: the call is idempotent.
     Freely,
-    /// The call takes numbers of this series: after an attempt that may have burned some, only if it may have gaps.
+    /// The call takes numbers of this series. After an attempt that may have burned some, only if it may have gaps.
     UnlessGapless(&'a str),
     /// Only if the connection failed: a restarted server may have closed it.
     IfBroken,
@@ -53,7 +53,7 @@ pub(crate) struct Transport {
     client: reqwest::Client,
     address: Address,
     secret: Option<HeaderValue>,
-    pub(crate) patience: RetrySettings,
+    pub(crate) settings: RetrySettings,
     process: ProcessGuard,
 }
 
@@ -68,7 +68,7 @@ impl<'a> Call<'a> {
     }
 
     pub(crate) fn json(self, body: &impl Serialize) -> Result<Self, Error> {
-        let body = serde_json::to_vec(body).map_err(|problem| Error::wrong("body", problem.to_string()))?;
+        let body = serde_json::to_vec(body).map_err(|problem| Error::invalid("body", problem.to_string()))?;
         Ok(self.body("application/json", body))
     }
 
@@ -87,8 +87,8 @@ impl<'a> Call<'a> {
 
     pub(crate) fn key(self, key: &str) -> Result<Self, Error> {
         // Quoted, so that no part is trimmed or taken for a quote.
-        let key = HeaderValue::from_str(&format!("\"{key}\""))
-            .map_err(|_| Error::wrong("idempotency key", "it cannot be sent"))?;
+        let key = HeaderValue::from_str(&format!("\"{key}\""));
+        let key = key.map_err(|_| Error::invalid("idempotency key", "a header cannot hold it"))?;
         Ok(Self { key: Some(key), retry: Retry::Freely, ..self })
     }
 }
@@ -98,18 +98,18 @@ impl Transport {
         address: Address,
         secret: Option<HeaderValue>,
         tls: rustls::ClientConfig,
-        patience: RetrySettings,
+        settings: RetrySettings,
     ) -> Result<Self, Error> {
         let client = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
             .retry(reqwest::retry::never())
             .tls_backend_preconfigured(tls)
-            .connect_timeout(patience.connect)
+            .connect_timeout(settings.connect)
             .pool_idle_timeout(IDLE)
             .build()
-            .map_err(|problem| Error::wrong("address of Bates", problem.to_string()))?;
-        Ok(Self { client, address, secret, patience, process: ProcessGuard::default() })
+            .map_err(|problem| Error::invalid("address of Bates", problem.to_string()))?;
+        Ok(Self { client, address, secret, settings, process: ProcessGuard::default() })
     }
 
     pub(crate) fn host(&self) -> &str {
@@ -144,50 +144,50 @@ impl Transport {
         // A forked process shares the connections of its parent, and would read its answers.
         let answer = self.process.unless_forked(self.bytes_here(call)).await;
         let reason = "this process was forked from the one that built it: build a client here";
-        answer.unwrap_or_else(|| Err(Error::wrong("client", reason)))
+        answer.unwrap_or_else(|| Err(Error::invalid("client", reason)))
     }
 
     async fn bytes_here(&self, call: Call<'_>) -> Result<Vec<u8>, Error> {
         let url = self.address.url(&call.path)?;
-        let RetrySettings { total, answer, .. } = self.patience;
+        let RetrySettings { total, answer, .. } = self.settings;
         let (total, answer) = (call.within.unwrap_or(total), call.within.unwrap_or(answer));
-        let (mut turns, mut is_burned) =
-            (Attempts::new(RetrySettings { total, answer, ..self.patience }), false);
+        let mut attempts = Attempts::new(RetrySettings { total, answer, ..self.settings });
+        let mut is_burned = false;
         let mut may_burn = !call.takes_numbers();
         loop {
-            let Failed { error, may_pass, after } = match self.attempt(&url, &call, turns.left()).await {
+            let Failed { error, can_retry, after } = match self.attempt(&url, &call, attempts.left()).await {
                 Ok(answer) => return Ok(answer),
                 Err(failed) => failed,
             };
             is_burned |= error.may_burn();
-            let may_pass = may_pass
+            let can_retry = can_retry
                 && (!matches!(call.retry, Retry::IfBroken) || matches!(error, Error::NoAnswer { .. }));
-            if !turns.rest(may_pass, after).await {
-                return Err(error.told(turns.count, is_burned));
+            if !attempts.wait(can_retry, after).await {
+                return Err(error.with_attempts(attempts.count, is_burned));
             }
             // Invariant: after an attempt that may have burned numbers, the promise must be known before the next.
             if is_burned && !may_burn {
-                may_burn = self.may_have_gaps(call.retry, &mut turns).await;
+                may_burn = self.may_have_gaps(call.retry, &mut attempts).await;
                 if !may_burn {
-                    return Err(error.told(turns.count, is_burned));
+                    return Err(error.with_attempts(attempts.count, is_burned));
                 }
             }
         }
     }
 
     /// Asks the server each time: the promise may have changed in the restart that broke the call.
-    async fn may_have_gaps(&self, retry: Retry<'_>, turns: &mut Attempts) -> bool {
+    async fn may_have_gaps(&self, retry: Retry<'_>, attempts: &mut Attempts) -> bool {
         let Retry::UnlessGapless(series) = retry else { return true };
         let Ok(path) = Path::v1(["series", series]) else { return false };
         let call = Call::get(path);
         let Ok(url) = self.address.url(&call.path) else { return false };
         loop {
-            match self.attempt(&url, &call, turns.left()).await {
+            match self.attempt(&url, &call, attempts.left()).await {
                 Ok(answer) => {
                     let series: Value = serde_json::from_slice(&answer).unwrap_or_default();
                     return series["promise"].as_str().is_some_and(|promise| promise != "gapless");
                 }
-                Err(failed) if turns.rest(failed.may_pass, failed.after).await => {}
+                Err(failed) if attempts.wait(failed.can_retry, failed.after).await => {}
                 Err(_) => return false,
             }
         }
@@ -195,11 +195,11 @@ impl Transport {
 
     async fn attempt(&self, url: &Url, call: &Call<'_>, until: Duration) -> Result<Vec<u8>, Failed> {
         let attempt = Attempt { host: self.host(), takes_numbers: call.takes_numbers() };
-        let asked = async {
+        let exchange = async {
             let answer = self.send(url, call).await.map_err(|error| attempt.unsent(&error))?;
             attempt.read(answer).await
         };
-        timeout(until, asked).await.unwrap_or_else(|_| Err(attempt.late(until)))
+        timeout(until, exchange).await.unwrap_or_else(|_| Err(attempt.late(until)))
     }
 
     async fn send(&self, url: &Url, call: &Call<'_>) -> reqwest::Result<Response> {

@@ -9,9 +9,9 @@ use rustls::{ClientConfig, RootCertStore};
 
 use crate::error::Error;
 
-/// Trusts the authorities of the system, and those of these PEM texts. Names its provider: the process may have none.
+/// Trusts the authorities of the system and of these PEM texts. Names its provider: the process may have none.
 pub(crate) fn config(is_tls: bool, authorities: &[Vec<u8>]) -> Result<ClientConfig, Error> {
-    let refused = |error: &dyn std::error::Error| Error::wrong("authority", error.to_string());
+    let refused = |error: &dyn std::error::Error| Error::invalid("authority", error.to_string());
     let mut roots = RootCertStore::empty();
     if is_tls {
         // Those that cannot be read are skipped.
@@ -23,7 +23,7 @@ pub(crate) fn config(is_tls: bool, authorities: &[Vec<u8>]) -> Result<ClientConf
             roots.add(authority.map_err(|error| refused(&error))?).map_err(|error| refused(&error))?;
         }
         if roots.len() == count {
-            return Err(Error::wrong("authority", "it is no PEM with a certificate"));
+            return Err(Error::invalid("authority", "it has no certificate in PEM"));
         }
     }
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))

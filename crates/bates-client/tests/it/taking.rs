@@ -112,7 +112,7 @@ fn invalid_addresses_are_refused_at_once() {
     let refused = |bates: &str, redis: &str| {
         Pool::open(&Settings::new(bates, redis, "document")).err().unwrap().to_string()
     };
-    assert!(refused("http://127.0.0.1:1", "nowhere").contains("no address of Redis"));
-    assert!(refused("127.0.0.1:8080", "redis://127.0.0.1").contains("no address of Bates"));
+    assert!(refused("http://127.0.0.1:1", "nowhere").contains("invalid address of Redis"));
+    assert!(refused("127.0.0.1:8080", "redis://127.0.0.1").contains("invalid address of Bates"));
     assert!(refused("ftp://127.0.0.1", "redis://127.0.0.1").contains("such as http://127.0.0.1:8080"));
 }

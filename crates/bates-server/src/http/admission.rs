@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, HeaderValue, Request, header};
 use bates_core::ErrorCode;
 
 use super::openg2p;
-use super::problem::Problem;
+use super::problem::{Problem, Result};
 use crate::{Access, Caller};
 
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ impl Settings {
     }
 
     /// The caller of a request that arrived on the connection of `peer`, or why the request is refused.
-    pub(super) fn admit<B>(&self, request: &Request<B>, peer: &Caller) -> Result<Caller, Problem> {
+    pub(super) fn admit<B>(&self, request: &Request<B>, peer: &Caller) -> Result<Caller> {
         let path = request.uri().path();
         if is_public(path) {
             return Ok(peer.clone());
@@ -42,15 +42,12 @@ impl Settings {
         let has_no_secret = !request.headers().contains_key(header::AUTHORIZATION);
         let is_open = self.openg2p_is_open && openg2p::is_contract_path(path) && has_no_secret;
         let caller = self.authenticate(request.headers(), peer).or_else(|| is_open.then(|| peer.clone()));
-        let unauthorized =
-            || Problem::new(ErrorCode::UNAUTHORIZED, "send the header Authorization: Bearer <secret>");
-        let caller = caller.ok_or_else(unauthorized)?;
+        let detail = "send the header Authorization: Bearer <secret>";
+        let caller = caller.ok_or_else(|| Problem::new(ErrorCode::UNAUTHORIZED, detail))?;
         // Without this check, any web page opened in a browser on this machine could take numbers.
         if self.is_cross_origin(request.headers()) {
-            return Err(Problem::new(
-                ErrorCode::CROSS_ORIGIN,
-                "the request comes from a web page of another site",
-            ));
+            let detail = "the request comes from a web page of another site";
+            return Err(Problem::new(ErrorCode::CROSS_ORIGIN, detail));
         }
         Ok(caller)
     }

@@ -12,12 +12,12 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use uuid::Uuid;
 
-use super::problem::Problem;
+use super::problem::{Problem, Result};
 use super::query::{self, ListQuery, bad_value, parse_printable};
 use super::routes::Context;
 
 /// Every query parameter without a meaning of its own is a parameter of the scope.
-async fn parse_filter<S: Store>(context: &Context<S>, query: &mut ListQuery) -> Result<AuditFilter, Problem> {
+async fn parse_filter<S: Store>(context: &Context<S>, query: &mut ListQuery) -> Result<AuditFilter> {
     let id = query.take("id", |id| Ok(id.to_owned()))?;
     let mut filter = AuditFilter {
         series: query.take_series()?,
@@ -29,13 +29,13 @@ async fn parse_filter<S: Store>(context: &Context<S>, query: &mut ListQuery) -> 
     };
     check_scope(context, &filter)?;
     if let Some(id) = id {
-        restrict_to_number(context, &mut filter, &id).await?;
+        restrict_to_id(context, &mut filter, &id).await?;
     }
     Ok(filter)
 }
 
 /// Refuses parameters that the series does not have: they would silently match nothing.
-fn check_scope<S: Store>(context: &Context<S>, filter: &AuditFilter) -> Result<(), Problem> {
+fn check_scope<S: Store>(context: &Context<S>, filter: &AuditFilter) -> Result<()> {
     let entry = filter.series.as_ref().and_then(|series| context.machine.series(series.as_str()));
     let (Some(entry), Some(scope)) = (entry, &filter.scope) else { return Ok(()) };
     let given: Vec<&str> = scope.parts().0.map(|(name, _)| name).collect();
@@ -49,11 +49,7 @@ fn check_scope<S: Store>(context: &Context<S>, filter: &AuditFilter) -> Result<(
     Err(Problem::new(ErrorCode::BAD_SCOPE, detail))
 }
 
-async fn restrict_to_number<S: Store>(
-    context: &Context<S>,
-    filter: &mut AuditFilter,
-    id: &str,
-) -> Result<(), Problem> {
+async fn restrict_to_id<S: Store>(context: &Context<S>, filter: &mut AuditFilter, id: &str) -> Result<()> {
     let entry = match &filter.series {
         Some(series) => context.series(series.as_str()).await?,
         None => find_only_series(context, id)?,
@@ -70,7 +66,7 @@ async fn restrict_to_number<S: Store>(
 }
 
 /// The series that could have issued an identifier; more than one is an error.
-fn find_only_series<S: Store>(context: &Context<S>, id: &str) -> Result<Arc<SeriesEntry>, Problem> {
+fn find_only_series<S: Store>(context: &Context<S>, id: &str) -> Result<Arc<SeriesEntry>> {
     let registry = context.machine.registry();
     let mut candidates: Vec<_> = registry.entries().filter(|entry| entry.locate(id).is_some()).collect();
     match (candidates.pop(), candidates.is_empty()) {
@@ -86,7 +82,7 @@ fn is_storable(time: &Timestamp) -> bool {
 }
 
 /// Parses a time, or a day, which stands for its midnight in UTC.
-fn parse_time(field: &str, text: &str) -> Result<Timestamp, Problem> {
+fn parse_time(field: &str, text: &str) -> Result<Timestamp> {
     let day = || text.parse().ok().map(Day::date);
     let midnight = |day: Date| day.to_zoned(TimeZone::UTC).ok().map(|midnight| midnight.timestamp());
     let time = day().map_or_else(|| text.parse().ok(), midnight).filter(is_storable);
@@ -119,13 +115,12 @@ pub(super) async fn list_audit_entries<S: Store>(
     context: Context<S>,
     uri: Uri,
     headers: HeaderMap,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let mut query = ListQuery::parse(&uri, query::LARGE_PAGE)?;
     let after = query.after(parse_after)?;
     let filter = parse_filter(&context, &mut query).await?;
     let records = context.machine.records(filter, after, query.limit).await?;
-    let after =
-        query.next_after(&records, |record| format!("{}|{}", record.stamp.at.as_microsecond(), record.id));
+    let after = query.next_after(&records, |last| format!("{}|{}", last.stamp.at.as_microsecond(), last.id));
     let entries: Vec<AuditEntry> = records.iter().map(to_api_entry).collect();
     let csv = query::csv_response(&headers, AuditEntry::CSV_HEADER, &entries, AuditEntry::csv_row);
     Ok(csv.unwrap_or_else(|| Json(AuditPage { entries, after }).into_response()))

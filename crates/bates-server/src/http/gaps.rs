@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use bates_api::{Gap, GapPage, Reconciliation};
 use bates_core::{GapFilter, ScopeId, ScopeKey, Store};
 
-use super::problem::{JsonResult, Problem};
+use super::problem::{JsonResult, Result};
 use super::query::{self, ListQuery};
 use super::routes::Context;
 
@@ -25,7 +25,7 @@ pub(super) async fn list_gaps<S: Store>(
     context: Context<S>,
     uri: Uri,
     headers: HeaderMap,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let mut query = ListQuery::parse(&uri, query::LARGE_PAGE)?;
     let filter = GapFilter { series: query.take_series()?, scope: query.take_scope()? };
     let gaps = context.machine.gaps(filter, query.after(parse_after)?, query.limit).await?;

@@ -6,7 +6,7 @@ use bates_core::{Machine, MachineError, Store, StoreError};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
-use super::problem::Problem;
+use super::problem::Result;
 use super::routes::Context;
 
 /// How long the result of a check of the store is reused, and how long a check may take.
@@ -24,7 +24,7 @@ pub(super) async fn check_liveness() -> &'static str {
 #[utoipa::path(get, path = "/readyz", tag = "operations",
     responses((status = 200, description = "The server can issue numbers", body = String),
         (status = 503, body = bates_api::Problem, content_type = "application/problem+json", description = "The server is stopping, or its store failed")))]
-pub(super) async fn check_readiness<S: Store>(context: Context<S>) -> Result<&'static str, Problem> {
+pub(super) async fn check_readiness<S: Store>(context: Context<S>) -> Result<&'static str> {
     context.health.check(&context.machine).await?;
     Ok("ok\n")
 }

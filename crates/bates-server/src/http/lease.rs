@@ -5,15 +5,15 @@ use axum::body::Body;
 use axum::extract::Extension;
 use axum::http::Uri;
 use bates_api as api;
-use bates_api::{HeldLease, LeasePage, LeasedNumber, ReturnOutcome, ReturnRequest};
+use bates_api::{Day, HeldLease, LeasePage, LeasedNumber, ReturnOutcome, ReturnRequest};
 use bates_core::{
     Actor, ClientLease, ClientLeaseFilter, ErrorCode, LeaseContent, LeaseGrant, LeaseRequest, PositionRange,
-    SeriesEntry, Store,
+    ScopeParams, SeriesEntry, Store,
 };
 use bates_pattern::Reset;
 use uuid::Uuid;
 
-use super::problem::{JsonResult, Problem};
+use super::problem::{JsonResult, Problem, Result};
 use super::query::{self, ListQuery, PageSize, truncate};
 use super::request::{self, JsonBody};
 use super::routes::{Context, Path, Series};
@@ -55,10 +55,9 @@ pub(super) async fn take_lease<S: Store>(
     check_length(used.len(), USED_MAX, "used leases")?;
     // A text that is not an id cannot name an open lease.
     let used = used.iter().filter_map(|id| id.parse().ok()).collect();
-    let parameters: Vec<_> = scope.iter().collect();
     let request = LeaseRequest { count, numbers_max: NUMBERS_MAX, as_numbers: numbers, used };
-    let (params, actor) = (request::scope_params(&parameters, date), Actor::http(caller.name()));
-    let grant = context.machine.lease(&entry, params, request, actor).await?;
+    let params = ScopeParams { parameters: &scope.pairs(), date: date.map(Day::date) };
+    let grant = context.machine.lease(&entry, params, request, Actor::http(caller.name())).await?;
     Ok(Json(to_api_grant(&entry, grant)))
 }
 
@@ -104,7 +103,7 @@ pub(super) async fn list_leases<S: Store>(context: Context<S>, uri: Uri) -> Json
     Ok(Json(LeasePage { leases: leases.into_iter().map(to_api_lease).collect(), after }))
 }
 
-fn check_length(length: usize, length_max: usize, what: &str) -> Result<(), Problem> {
+fn check_length(length: usize, length_max: usize, what: &str) -> Result<()> {
     let detail = || format!("the request has {length} {what}; the maximum is {length_max}");
     if length <= length_max { Ok(()) } else { Err(Problem::new(ErrorCode::BAD_BODY, detail())) }
 }

@@ -50,13 +50,12 @@ impl MetricsText {
             _ if name.ends_with("_total") => "counter",
             _ => "gauge",
         };
-        writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}")
-            .expect("writing to a String does not fail");
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
     /// Writes one sample. The labels include their braces, or are empty.
     fn sample(&mut self, name: &str, labels: &str, value: impl Display) {
-        writeln!(self.0, "{name}{labels} {value}").expect("writing to a String does not fail");
+        let _ = writeln!(self.0, "{name}{labels} {value}");
     }
 
     /// Writes each metric with one sample per series.
@@ -115,15 +114,14 @@ fn write_series<S: Store>(text: &mut MetricsText, machine: &Machine<S>) {
 fn write_pools<S: Store>(text: &mut MetricsText, machine: &Machine<S>) {
     const REDIS_UP: &str = "1 if the Redis server of the pools answered the last request, 0 otherwise.";
     const LOW: &str = "Shared pools at or below their watermark.";
+    const PUSHED: &str = "Numbers pushed into shared pools by this node.";
     const RENEWALS: &str = "Shared pools that this node emptied and started with a new epoch.";
     let metrics: [Metric<PoolCounts>; 7] = [
         metric("bates_pool_redis_up", REDIS_UP, |counts| counts.is_up.into()),
         metric("bates_pools", "Shared pools.", |counts| counts.pools),
         metric("bates_pool_level", "Numbers in all shared pools of the series.", |counts| counts.level),
         metric("bates_pools_low", LOW, |counts| counts.low),
-        metric("bates_pool_pushed_total", "Numbers pushed into shared pools by this node.", |counts| {
-            counts.pushed
-        }),
+        metric("bates_pool_pushed_total", PUSHED, |counts| counts.pushed),
         metric("bates_pool_renewals_total", RENEWALS, |counts| counts.renewed),
         metric("bates_pool_fill_errors_total", "Failed fills of shared pools.", |counts| counts.failed),
     ];

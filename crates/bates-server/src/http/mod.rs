@@ -26,4 +26,4 @@ mod write_timeout;
 
 pub use admission::Settings;
 pub use listener::serve;
-pub use openg2p::id_length;
+pub use openg2p::{id_length, is_id_type_name};

@@ -7,11 +7,11 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Extension, Request};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use bates_api::NumberRequest;
-use bates_core::{Actor, ErrorCode, NextError, Numbers, SeriesEntry, Store};
+use bates_api::{Day, NumberRequest};
+use bates_core::{Actor, ErrorCode, NextError, Numbers, ScopeParams, SeriesEntry, Store};
 use futures_util::stream;
 
-use super::problem::Problem;
+use super::problem::Result;
 use super::request;
 use super::routes::{Context, Series};
 use crate::Caller;
@@ -37,7 +37,7 @@ pub(super) async fn next_numbers<S: Store>(
     Extension(caller): Extension<Caller>,
     Series(entry): Series,
     incoming: Request,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let as_lines = accepts_only_text(incoming.headers());
     let (parts, body) = incoming.into_parts();
     let request = request::read_number_request(&parts.uri, body, context.body_timeout).await?;
@@ -45,9 +45,8 @@ pub(super) async fn next_numbers<S: Store>(
     if as_lines {
         return NumberLines { context, entry, request, caller }.into_response().await;
     }
-    let parameters: Vec<_> = request.scope.iter().collect();
-    let (params, actor) = (request::scope_params(&parameters, request.date), Actor::http(caller.name()));
-    let numbers = context.machine.next(&entry, params, request.count, actor).await?;
+    let params = ScopeParams { parameters: &request.scope.pairs(), date: request.date.map(Day::date) };
+    let numbers = context.machine.next(&entry, params, request.count, Actor::http(caller.name())).await?;
     Ok(json_response(&numbers, request.positions))
 }
 
@@ -90,7 +89,7 @@ struct NumberLines<S> {
 impl<S: Store> NumberLines<S> {
     /// The first chunk is taken before the response begins, so that an error has its HTTP status. A later error aborts the
     /// connection: the numbers sent so far are issued, and the client sees that the response is incomplete.
-    async fn into_response(mut self) -> Result<Response, Problem> {
+    async fn into_response(mut self) -> Result<Response> {
         let first = self.next_chunk().await?;
         let rest = stream::try_unfold(self, |mut lines| async move {
             if lines.request.count == 0 {
@@ -115,8 +114,7 @@ impl<S: Store> NumberLines<S> {
     /// Up to [`CHUNK_LINES`] lines. At the end of the scope there are fewer, and the next call fails.
     async fn next_chunk(&mut self) -> Result<Bytes, NextError> {
         let Self { context, entry, request, caller } = self;
-        let parameters: Vec<_> = request.scope.iter().collect();
-        let params = request::scope_params(&parameters, request.date);
+        let params = ScopeParams { parameters: &request.scope.pairs(), date: request.date.map(Day::date) };
         let (count, actor) = (request.count.min(CHUNK_LINES), Actor::http(caller.name()));
         let numbers = context.machine.next(entry, params, count, actor).await?;
         let mut text = Vec::with_capacity(numbers.len() * 20);

@@ -10,8 +10,8 @@ use bates_core::{ErrorCode, Store};
 use utoipa::OpenApi;
 use utoipa_swagger_ui::Config;
 
-use super::problem::Problem;
-use super::routes::{Context, Path};
+use super::problem::{Problem, Result};
+use super::routes::Context;
 
 #[derive(OpenApi)]
 #[openapi(
@@ -55,25 +55,17 @@ pub(super) async fn redirect_to_ui() -> Redirect {
     Redirect::permanent("/docs/")
 }
 
-pub(super) async fn serve_ui_index() -> Result<Response, Problem> {
-    ui_file("index.html")
-}
-
-pub(super) async fn serve_ui_file(Path(name): Path<String>) -> Result<Response, Problem> {
-    ui_file(&name)
-}
-
 /// Files of the UI that were requested. Each is in memory once, even while many slow clients download it.
 static UI_FILES: LazyLock<Mutex<HashMap<String, (Bytes, HeaderValue)>>> = LazyLock::new(Mutex::default);
 
-fn ui_file(name: &str) -> Result<Response, Problem> {
+pub(super) fn serve_ui_file(name: &str) -> Result<Response> {
     let cached = UI_FILES.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
     let (bytes, content_type) = match cached {
         Some(file) => file,
         None => {
-            let file = utoipa_swagger_ui::serve(name, UI_CONFIG.clone()).ok().flatten();
+            let unknown = || Problem::new(ErrorCode::NOT_FOUND, "there is nothing at this path");
             let file =
-                file.ok_or_else(|| Problem::new(ErrorCode::NOT_FOUND, "there is nothing at this path"))?;
+                utoipa_swagger_ui::serve(name, UI_CONFIG.clone()).ok().flatten().ok_or_else(unknown)?;
             let content_type = HeaderValue::from_str(&file.content_type);
             let content_type = content_type.unwrap_or(HeaderValue::from_static("application/octet-stream"));
             let file = (Bytes::from(file.bytes.into_owned()), content_type);

@@ -5,9 +5,9 @@ use axum::extract::Extension;
 use axum::http::{StatusCode, Uri};
 use bates_api as api;
 use bates_api::{AttachRequest, Attachment, PoolList, PoolNumberRequest, PoolNumbers, PoolRequest};
-use bates_core::{Actor, PoolError, PoolStatus, ServerIdentity, Store};
+use bates_core::{Actor, PoolError, PoolStatus, ScopeParams, ServerIdentity, Store};
 
-use super::problem::{JsonResult, Problem};
+use super::problem::{JsonResult, Result};
 use super::query;
 use super::request::{self, JsonBody, OptionalJsonBody};
 use super::routes::{Context, Series};
@@ -36,9 +36,9 @@ pub(super) async fn request_pool<S: Store>(
     context: Context<S>,
     Series(entry): Series,
     OptionalJsonBody(request): OptionalJsonBody<PoolRequest>,
-) -> Result<(StatusCode, Json<api::PoolStatus>), Problem> {
-    let parameters: Vec<_> = request.scope.iter().collect();
-    let pool = context.machine.request_pool(&entry, request::scope_params(&parameters, None)).await?;
+) -> Result<(StatusCode, Json<api::PoolStatus>)> {
+    let params = ScopeParams { parameters: &request.scope.pairs(), date: None };
+    let pool = context.machine.request_pool(&entry, params).await?;
     Ok((StatusCode::ACCEPTED, Json(to_api_pool(pool))))
 }
 
@@ -59,9 +59,8 @@ pub(super) async fn attach_to_pool<S: Store>(
     JsonBody(request): JsonBody<AttachRequest>,
 ) -> JsonResult<Attachment> {
     let server = ServerIdentity { run: request.run_id, replication: request.replication_id };
-    let parameters: Vec<_> = request.scope.iter().collect();
-    let (key, epoch) =
-        context.machine.attach_client(&entry, request::scope_params(&parameters, None), &server).await?;
+    let params = ScopeParams { parameters: &request.scope.pairs(), date: None };
+    let (key, epoch) = context.machine.attach_client(&entry, params, &server).await?;
     Ok(Json(Attachment { key: key.into(), epoch, store: context.machine.identity().to_string() }))
 }
 
@@ -82,9 +81,8 @@ pub(super) async fn next_pool_numbers<S: Store>(
     request::check_count(request.count, COUNT_MAX)?;
     let series = entry.series().name();
     let pools = context.machine.pool_set(series).ok_or_else(|| PoolError::NoPool(series.as_str().into()))?;
-    let parameters: Vec<_> = request.scope.iter().collect();
-    let (params, actor) = (request::scope_params(&parameters, None), Actor::http(caller.name()));
-    let numbers = context.machine.next(&entry, params, request.count, actor).await?;
+    let params = ScopeParams { parameters: &request.scope.pairs(), date: None };
+    let numbers = context.machine.next(&entry, params, request.count, Actor::http(caller.name())).await?;
     Ok(Json(PoolNumbers { values: numbers.values_as(pools.settings().value).map(str::to_owned).collect() }))
 }
 

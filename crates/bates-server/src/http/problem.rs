@@ -9,7 +9,8 @@ use bates_core::{
 
 use crate::series::FieldErrors;
 
-pub(super) type JsonResult<T> = Result<Json<T>, Problem>;
+pub(super) type Result<T, E = Problem> = std::result::Result<T, E>;
+pub(super) type JsonResult<T> = Result<Json<T>>;
 
 #[derive(Debug)]
 pub(super) struct Problem(pub(super) bates_api::Problem);

@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Response};
 use bates_core::{ErrorCode, ScopeKey, SeriesName};
 
-use super::problem::Problem;
+use super::problem::{Problem, Result};
 use super::{request, routes};
 pub(super) use crate::series::truncate;
 
@@ -42,14 +42,14 @@ pub(super) fn bad_value(field: &str, value: &str, problem: &str) -> Problem {
 }
 
 /// A text that every store accepts: short, and without control characters.
-pub(super) fn parse_printable(field: &str, value: &str) -> Result<String, Problem> {
+pub(super) fn parse_printable(field: &str, value: &str) -> Result<String> {
     let is_valid = value.len() <= PRINTABLE_BYTES_MAX && !value.chars().any(char::is_control);
     let problem = || format!("has control characters or more than {PRINTABLE_BYTES_MAX} bytes");
     is_valid.then(|| value.to_owned()).ok_or_else(|| bad_value(field, value, &problem()))
 }
 
 impl ListQuery {
-    pub(super) fn parse(uri: &Uri, page: PageSize) -> Result<Self, Problem> {
+    pub(super) fn parse(uri: &Uri, page: PageSize) -> Result<Self> {
         let mut query = Self { after: None, limit: page.default, rest: Vec::new() };
         for (name, value) in pairs(uri) {
             match &*name {
@@ -67,22 +67,18 @@ impl ListQuery {
     }
 
     /// The last value of a parameter. If it occurs more than once, every value must be valid.
-    pub(super) fn take<T>(
-        &mut self,
-        name: &str,
-        parse: impl Fn(&str) -> Result<T, Problem>,
-    ) -> Result<Option<T>, Problem> {
+    pub(super) fn take<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T>) -> Result<Option<T>> {
         let pairs = self.rest.extract_if(.., |(given, _)| given == name);
-        let values = pairs.map(|(_, value)| parse(&value)).collect::<Result<Vec<T>, Problem>>()?;
+        let values = pairs.map(|(_, value)| parse(&value)).collect::<Result<Vec<T>>>()?;
         Ok(values.into_iter().last())
     }
 
-    pub(super) fn take_series(&mut self) -> Result<Option<SeriesName>, Problem> {
+    pub(super) fn take_series(&mut self) -> Result<Option<SeriesName>> {
         self.take("series", routes::parse_series_name)
     }
 
     /// The scope of the period and of all parameters that were not taken yet.
-    pub(super) fn take_scope(&mut self) -> Result<Option<ScopeKey>, Problem> {
+    pub(super) fn take_scope(&mut self) -> Result<Option<ScopeKey>> {
         let period = self.take("period", |period| parse_printable("period", period))?;
         let parameters = self.rest.iter().map(|(name, value)| (&**name, &**value));
         if self.rest.is_empty() && period.is_none() {
@@ -93,12 +89,12 @@ impl ListQuery {
     }
 
     /// Refuses parameters that were not taken; `describe` makes the message from the name of the first one.
-    pub(super) fn check_rest(&self, describe: impl FnOnce(&str) -> String) -> Result<(), Problem> {
+    pub(super) fn check_rest(&self, describe: impl FnOnce(&str) -> String) -> Result<()> {
         self.rest.first().map_or(Ok(()), |(name, _)| Err(bad_query(describe(name))))
     }
 
     /// Parses the `after` of the previous page, if there is one.
-    pub(super) fn after<T>(&self, parse: impl FnOnce(&str) -> Option<T>) -> Result<Option<T>, Problem> {
+    pub(super) fn after<T>(&self, parse: impl FnOnce(&str) -> Option<T>) -> Result<Option<T>> {
         let invalid = |after: &str| bad_value("after", after, "is not the after of a previous page");
         self.after.as_deref().map(|after| parse(after).ok_or_else(|| invalid(after))).transpose()
     }
@@ -110,7 +106,7 @@ impl ListQuery {
 }
 
 /// The series in a query that has no other parameter.
-pub(super) fn parse_only_series(uri: &Uri) -> Result<Option<SeriesName>, Problem> {
+pub(super) fn parse_only_series(uri: &Uri) -> Result<Option<SeriesName>> {
     let mut query = ListQuery { after: None, limit: 0, rest: pairs(uri).collect() };
     let series = query.take_series()?;
     query.check_rest(|name| unknown_parameter(name, "series"))?;

@@ -7,12 +7,12 @@ use std::time::Duration;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, Uri, header};
-use bates_api::{Day, DayError, NumberRequest, Parameters};
-use bates_core::{ErrorCode, ScopeParams, Store};
+use bates_api::{DayError, NumberRequest, Parameters};
+use bates_core::{ErrorCode, Store};
 use http_body_util::LengthLimitError;
 use serde::de::DeserializeOwned;
 
-use super::problem::Problem;
+use super::problem::{Problem, Result};
 use super::routes::ServerState;
 use crate::series::truncate;
 
@@ -26,7 +26,7 @@ impl<T: DeserializeOwned, S: Store, const BYTES_MAX: usize> FromRequest<Arc<Serv
 {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, context: &Arc<ServerState<S>>) -> Result<Self, Problem> {
+    async fn from_request(request: Request, context: &Arc<ServerState<S>>) -> Result<Self> {
         parse_json(&read_body(request.into_body(), BYTES_MAX, context.body_timeout).await?).map(Self)
     }
 }
@@ -37,17 +37,13 @@ pub(super) struct OptionalJsonBody<T>(pub(super) T);
 impl<T: DeserializeOwned + Default, S: Store> FromRequest<Arc<ServerState<S>>> for OptionalJsonBody<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, context: &Arc<ServerState<S>>) -> Result<Self, Problem> {
+    async fn from_request(request: Request, context: &Arc<ServerState<S>>) -> Result<Self> {
         let body = read_body(request.into_body(), BODY_BYTES_MAX, context.body_timeout).await?;
         if body.is_empty() { Ok(Self(T::default())) } else { parse_json(&body).map(Self) }
     }
 }
 
-pub(super) async fn read_number_request(
-    uri: &Uri,
-    body: Body,
-    timeout: Duration,
-) -> Result<NumberRequest, Problem> {
+pub(super) async fn read_number_request(uri: &Uri, body: Body, timeout: Duration) -> Result<NumberRequest> {
     let body = read_body(body, BODY_BYTES_MAX, timeout).await?;
     match (uri.query().unwrap_or_default(), &*body) {
         (query, []) => parse_number_query(query),
@@ -57,9 +53,8 @@ pub(super) async fn read_number_request(
 }
 
 /// Every parameter except `count` and `date` is a parameter of the scope.
-pub(super) fn parse_number_query(query: &str) -> Result<NumberRequest, Problem> {
-    let duplicate =
-        |name| Problem::new(ErrorCode::BAD_ARGUMENTS, format!("{name} occurs twice in the query"));
+pub(super) fn parse_number_query(query: &str) -> Result<NumberRequest> {
+    let twice = |name| Problem::new(ErrorCode::BAD_ARGUMENTS, format!("{name} occurs twice in the query"));
     let bad_count = |value: &str| {
         Problem::new(ErrorCode::BAD_COUNT, format!("count is {:?}, not a whole number", truncate(value)))
     };
@@ -67,9 +62,9 @@ pub(super) fn parse_number_query(query: &str) -> Result<NumberRequest, Problem> 
     let (mut scope, mut count, mut date) = (Parameters::default(), None, None);
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         match &*name {
-            "count" if count.is_some() => return Err(duplicate("count")),
+            "count" if count.is_some() => return Err(twice("count")),
             "count" => count = Some(parse_whole(&value).ok_or_else(|| bad_count(&value))?),
-            "date" if date.is_some() => return Err(duplicate("date")),
+            "date" if date.is_some() => return Err(twice("date")),
             "date" => date = Some(value.parse().map_err(bad_date)?),
             _ => scope.push(name, value),
         }
@@ -77,20 +72,14 @@ pub(super) fn parse_number_query(query: &str) -> Result<NumberRequest, Problem> 
     Ok(NumberRequest { scope, count: count.unwrap_or(1), date, positions: false })
 }
 
-pub(super) fn scope_params<'a>(parameters: &'a [(&'a str, &'a str)], date: Option<Day>) -> ScopeParams<'a> {
-    ScopeParams { parameters, date: date.map(Day::date) }
-}
-
 /// Digits only: no sign.
 pub(super) fn parse_whole(text: &str) -> Option<u64> {
     text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-pub(super) fn check_count(count: u64, count_max: u64) -> Result<(), Problem> {
-    if (1..=count_max).contains(&count) {
-        return Ok(());
-    }
-    Err(Problem::new(ErrorCode::BAD_COUNT, format!("count is {count}; expected 1 to {count_max}")))
+pub(super) fn check_count(count: u64, count_max: u64) -> Result<()> {
+    let detail = || format!("count is {count}; expected 1 to {count_max}");
+    if (1..=count_max).contains(&count) { Ok(()) } else { Err(Problem::new(ErrorCode::BAD_COUNT, detail())) }
 }
 
 /// The `Accept` header in lower case.
@@ -99,23 +88,22 @@ pub(super) fn accepted_types(headers: &HeaderMap) -> String {
     accepted.unwrap_or_default().to_ascii_lowercase()
 }
 
-pub(super) async fn read_body(body: Body, bytes_max: usize, timeout: Duration) -> Result<Bytes, Problem> {
-    let too_large =
-        || Problem::new(ErrorCode::TOO_LARGE, format!("the body has more than {bytes_max} bytes"));
+pub(super) async fn read_body(body: Body, bytes_max: usize, timeout: Duration) -> Result<Bytes> {
+    let too_big = || Problem::new(ErrorCode::TOO_LARGE, format!("the body has more than {bytes_max} bytes"));
     let unreadable = |detail| Problem::new(ErrorCode::BAD_REQUEST, detail);
     if hyper::body::Body::size_hint(&body).lower() > bytes_max as u64 {
-        return Err(too_large());
+        return Err(too_big());
     }
     match tokio::time::timeout(timeout, to_bytes(body, bytes_max)).await {
         Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) if error.source().is_some_and(<dyn Error>::is::<LengthLimitError>) => Err(too_large()),
+        Ok(Err(error)) if error.source().is_some_and(<dyn Error>::is::<LengthLimitError>) => Err(too_big()),
         Ok(Err(_)) => Err(unreadable("the body is incomplete, or its chunked encoding is invalid")),
         Err(_) => Err(unreadable("the body did not arrive in time")),
     }
 }
 
 /// Parses a body of one JSON object: status 400 if it is not JSON, 422 if its fields are not the expected ones.
-pub(super) fn parse_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+pub(super) fn parse_json<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
     // Serde would also accept an array, as the fields of the object in their order.
     let is_object = body.trim_ascii_start().starts_with(b"{");
     let not_object = || Err(serde::de::Error::custom("expected an object"));

@@ -17,7 +17,7 @@ use utoipa_axum::routes;
 
 use super::health::Health;
 use super::openg2p::{self, ReadyIdTypes};
-use super::problem::Problem;
+use super::problem::{Problem, Result};
 use super::{
     Settings, audit, documents, gaps, health, lease, metrics, next, openapi, pools, query, scopes, series,
     trace,
@@ -36,18 +36,16 @@ pub(super) struct ServerState<S> {
 }
 
 impl<S: Store> ServerState<S> {
-    pub(super) async fn series(&self, name: &str) -> Result<Arc<SeriesEntry>, Problem> {
+    pub(super) async fn series(&self, name: &str) -> Result<Arc<SeriesEntry>> {
         let entry = self.machine.series_or_sync(name).await;
         entry.ok_or_else(|| match parse_series_name(name) {
-            Ok(name) => {
-                Problem::new(ErrorCode::UNKNOWN_SERIES, format!("there is no series {:?}", name.as_str()))
-            }
+            Ok(_) => Problem::new(ErrorCode::UNKNOWN_SERIES, format!("there is no series {name:?}")),
             Err(problem) => problem,
         })
     }
 
     /// As [`query::parse_only_series`], and the series must exist.
-    pub(super) async fn only_series(&self, uri: &Uri) -> Result<Option<SeriesName>, Problem> {
+    pub(super) async fn only_series(&self, uri: &Uri) -> Result<Option<SeriesName>> {
         let series = query::parse_only_series(uri)?;
         if let Some(name) = &series {
             self.series(name.as_str()).await?;
@@ -56,7 +54,7 @@ impl<S: Store> ServerState<S> {
     }
 }
 
-pub(super) fn parse_series_name(text: &str) -> Result<SeriesName, Problem> {
+pub(super) fn parse_series_name(text: &str) -> Result<SeriesName> {
     text.parse()
         .map_err(|error: bates_core::SeriesNameError| Problem::new(ErrorCode::BAD_NAME, error.to_string()))
 }
@@ -125,8 +123,8 @@ pub(super) fn router<S: Store>(machine: Arc<Machine<S>>, settings: &Settings) ->
         .route("/openapi.json", get(openapi::serve_document::<S>))
         .route("/", get(openapi::redirect_to_ui))
         .route("/docs", get(openapi::redirect_to_ui))
-        .route("/docs/", get(openapi::serve_ui_index))
-        .route("/docs/{*file}", get(openapi::serve_ui_file))
+        .route("/docs/", get(async || openapi::serve_ui_file("index.html")))
+        .route("/docs/{*file}", get(async |Path(name): Path<String>| openapi::serve_ui_file(&name)))
         .fallback(async || Problem::new(ErrorCode::NOT_FOUND, "there is nothing at this path"))
         .method_not_allowed_fallback(async || {
             Problem::new(ErrorCode::METHOD_NOT_ALLOWED, "this path does not support this method")
@@ -140,7 +138,7 @@ pub(super) struct Path<T>(pub(super) T);
 impl<T: DeserializeOwned + Send, C: Send + Sync> FromRequestParts<C> for Path<T> {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, context: &C) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, context: &C) -> Result<Self> {
         match axum::extract::Path::from_request_parts(parts, context).await {
             Ok(axum::extract::Path(path)) => Ok(Self(path)),
             Err(_) => Err(Problem::new(ErrorCode::BAD_NAME, "a segment of the path is not UTF-8")),
@@ -154,7 +152,7 @@ pub(super) struct Series(pub(super) Arc<SeriesEntry>);
 impl<S: Store> FromRequestParts<Arc<ServerState<S>>> for Series {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, context: &Arc<ServerState<S>>) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, context: &Arc<ServerState<S>>) -> Result<Self> {
         let Path(name) = Path::<String>::from_request_parts(parts, context).await?;
         context.series(&name).await.map(Self)
     }

@@ -2,8 +2,8 @@
 
 use axum::Json;
 use axum::http::Uri;
-use bates_api::{Peek, ScopeCursor, ScopePage};
-use bates_core::{Position, ScopeKey, Store};
+use bates_api::{Day, Peek, ScopeCursor, ScopePage};
+use bates_core::{Position, ScopeKey, ScopeParams, Store};
 
 use super::problem::JsonResult;
 use super::query::{self, ListQuery};
@@ -44,8 +44,8 @@ pub(super) async fn peek_scope<S: Store>(
     uri: Uri,
 ) -> JsonResult<Peek> {
     let request = request::parse_number_query(uri.query().unwrap_or_default())?;
-    let parameters: Vec<_> = request.scope.iter().collect();
-    let peek = context.machine.peek(&entry, request::scope_params(&parameters, request.date)).await?;
+    let params = ScopeParams { parameters: &request.scope.pairs(), date: request.date.map(Day::date) };
+    let peek = context.machine.peek(&entry, params).await?;
     let left_is_estimate = !entry.series().pattern().reject().is_empty();
     let bates_core::Peek { last, next, left, exists } = peek;
     let [last, next] = [last, next].map(|position| position.map(Position::value));

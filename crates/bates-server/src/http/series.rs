@@ -9,7 +9,7 @@ use bates_core::{
     Store,
 };
 
-use super::problem::{JsonResult, Problem};
+use super::problem::{JsonResult, Problem, Result};
 use super::request::{self, JsonBody};
 use super::routes::{self, Context, Path, parse_series_name};
 use crate::series;
@@ -17,7 +17,7 @@ use crate::series;
 /// Enough for ten thousand restricted words.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
 
-fn to_api_series(entry: &SeriesEntry) -> Result<Series, Problem> {
+fn to_api_series(entry: &SeriesEntry) -> Result<Series> {
     let mut description = parse_description(entry.spec())?;
     description.start = Some(entry.series().start().value());
     // The promise may have changed since the configuration file was written.
@@ -37,7 +37,7 @@ fn to_api_series(entry: &SeriesEntry) -> Result<Series, Problem> {
     })
 }
 
-fn parse_description(spec: &SeriesSpec) -> Result<SeriesDescription, Problem> {
+fn parse_description(spec: &SeriesSpec) -> Result<SeriesDescription> {
     let invalid = |error: serde_json::Error| {
         let detail = format!("the stored description of series {:?} is invalid: {error}", spec.name.as_str());
         Problem::new(ErrorCode::BAD_SERIES, detail)
@@ -45,7 +45,7 @@ fn parse_description(spec: &SeriesSpec) -> Result<SeriesDescription, Problem> {
     serde_json::from_str(&spec.description).map_err(invalid)
 }
 
-fn apply_patch(patch: &SeriesPatch, description: &SeriesDescription) -> Result<SeriesDescription, Problem> {
+fn apply_patch(patch: &SeriesPatch, description: &SeriesDescription) -> Result<SeriesDescription> {
     let invalid = |error: serde_json::Error| Problem::new(ErrorCode::BAD_BODY, error.to_string());
     let mut merged = serde_json::to_value(description).map_err(invalid)?;
     merge(&mut merged, serde_json::to_value(patch).map_err(invalid)?);
@@ -96,7 +96,7 @@ pub(super) async fn create_series<S: Store>(
     context: Context<S>,
     Path(series): Path<String>,
     body: Body,
-) -> Result<(StatusCode, Json<Series>), Problem> {
+) -> Result<(StatusCode, Json<Series>)> {
     let name = parse_series_name(&series)?;
     let body = request::read_body(body, BODY_BYTES_MAX, context.body_timeout).await?;
     let spec = series::build_spec(&request::parse_json(&body)?, name)?;
@@ -135,7 +135,7 @@ async fn check_client_leases<S: Store>(
     context: &Context<S>,
     name: &SeriesName,
     patch: &SeriesPatch,
-) -> Result<(), Problem> {
+) -> Result<()> {
     let needs_order = patch.promise.as_deref().is_some_and(|promise| promise != Promise::Unique.name());
     let filter = ClientLeaseFilter { series: Some(name.clone()) };
     if !needs_order || context.machine.leases(filter, None, 1).await?.is_empty() {

@@ -1,5 +1,5 @@
-//! Who is connected, for `CLIENT ID`, `INFO` and `LIST`. Owns the identity of connections. Must never be touched
-//! by a command that gives numbers: those know nothing of other clients.
+//! The connected clients, for `CLIENT` and `INFO`. Owns the ids of connections. A command that issues numbers must
+//! never lock this list.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,15 +21,15 @@ struct State {
 
 #[derive(Clone, Debug)]
 struct Client {
-    address: Option<SocketAddr>,
-    local_address: Option<SocketAddr>,
+    peer: Option<SocketAddr>,
+    local: Option<SocketAddr>,
     since: Instant,
-    said: Said,
+    info: ClientInfo,
 }
 
-/// What a client says of itself, by `CLIENT SETNAME`, `CLIENT SETINFO` and `HELLO`.
+/// What a client sets by `CLIENT SETNAME`, `CLIENT SETINFO` and `HELLO`.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Said {
+pub(super) struct ClientInfo {
     pub(super) name: String,
     pub(super) library: String,
     pub(super) library_version: String,
@@ -37,39 +37,34 @@ pub(super) struct Said {
 }
 
 impl Clients {
-    /// Lists a connection until its seat is dropped.
-    pub(super) fn enter(
-        self: &Arc<Self>,
-        address: Option<SocketAddr>,
-        local_address: Option<SocketAddr>,
-    ) -> Seat {
-        let client = Client { address, local_address, since: Instant::now(), said: Said::default() };
+    /// Lists a connection until its handle is dropped.
+    pub(super) fn register(self: &Arc<Self>, peer: Option<SocketAddr>, local: Option<SocketAddr>) -> Handle {
+        let client = Client { peer, local, since: Instant::now(), info: ClientInfo::default() };
         let mut state = self.state();
         state.last_id += 1;
         let id = state.last_id;
         state.connected.insert(id, client);
         drop(state);
-        Seat { id, clients: self.clone() }
+        Handle { id, clients: self.clone() }
     }
 
     pub(super) fn count(&self) -> usize {
         self.state().connected.len()
     }
 
-    /// A line for each connection that `is_wanted`, the oldest first.
-    pub(super) fn lines(&self, is_wanted: impl Fn(u64) -> bool) -> String {
+    /// A line for each connection whose id passes the filter, the oldest first.
+    pub(super) fn lines(&self, filter: impl Fn(u64) -> bool) -> String {
         let mut lines = String::new();
-        let spell = |of: Option<SocketAddr>| of.map_or_else(String::new, |of| of.to_string());
-        for (id, client) in self.state().connected.iter().filter(|(id, _)| is_wanted(**id)) {
-            let Said { name, library, library_version, protocol } = &client.said;
-            let (peer, local) = (spell(client.address), spell(client.local_address));
+        let text = |address: Option<SocketAddr>| address.map(|it| it.to_string()).unwrap_or_default();
+        for (id, client) in self.state().connected.iter().filter(|(id, _)| filter(**id)) {
+            let ClientInfo { name, library, library_version, protocol } = &client.info;
+            let (peer, local) = (text(client.peer), text(client.local));
             let (age, resp) = (client.since.elapsed().as_secs(), protocol.version());
-            let line = writeln!(
+            let _ = writeln!(
                 lines,
                 "id={id} addr={peer} laddr={local} name={name} age={age} flags=N db=0 resp={resp} \
                  lib-name={library} lib-ver={library_version}"
             );
-            line.expect("a String takes all that is written to it");
         }
         lines
     }
@@ -80,25 +75,25 @@ impl Clients {
 }
 
 #[derive(Debug)]
-pub(super) struct Seat {
-    /// Never given twice while the server runs.
+pub(super) struct Handle {
+    /// Never reused while the server runs.
     pub(super) id: u64,
     clients: Arc<Clients>,
 }
 
-impl Seat {
-    pub(super) fn said(&self) -> Said {
-        self.clients.state().connected.get(&self.id).map(|client| client.said.clone()).unwrap_or_default()
+impl Handle {
+    pub(super) fn info(&self) -> ClientInfo {
+        self.clients.state().connected.get(&self.id).map(|client| client.info.clone()).unwrap_or_default()
     }
 
-    pub(super) fn note(&self, note: impl FnOnce(&mut Said)) {
+    pub(super) fn update(&self, update: impl FnOnce(&mut ClientInfo)) {
         if let Some(client) = self.clients.state().connected.get_mut(&self.id) {
-            note(&mut client.said);
+            update(&mut client.info);
         }
     }
 }
 
-impl Drop for Seat {
+impl Drop for Handle {
     fn drop(&mut self) {
         self.clients.state().connected.remove(&self.id);
     }
@@ -109,14 +104,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seat_is_listed_while_it_is_held_and_its_id_is_not_given_again() {
+    fn a_client_is_listed_until_its_handle_is_dropped_and_its_id_is_not_reused() {
         let clients: Arc<Clients> = Arc::default();
-        let (first, second) = (clients.enter(None, None), clients.enter(None, None));
-        second.note(|said| said.name = "worker".to_owned());
+        let (first, second) = (clients.register(None, None), clients.register(None, None));
+        second.update(|info| info.name = "worker".to_owned());
         assert_eq!((first.id, second.id, clients.count()), (1, 2, 2));
         assert!(clients.lines(|id| id == 2).contains(" name=worker "));
         drop(second);
         assert_eq!(clients.lines(|_| true).lines().count(), 1);
-        assert_eq!(clients.enter(None, None).id, 3);
+        assert_eq!(clients.register(None, None).id, 3);
     }
 }

@@ -1,5 +1,5 @@
-//! One connection: bytes in, commands executed in their order, answers out in one write. Must never hold answers for a
-//! client that does not read them: beyond their bound they are written before the next command is looked at.
+//! One connection: bytes in, commands executed in order, answers out in one write. Must never hold more answers than
+//! its limit: beyond it they are written before the next command runs.
 
 use std::io;
 use std::pin::pin;
@@ -13,45 +13,45 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use super::command::{self, Call, Outcome};
-use super::listener::Front;
+use super::listener::Shared;
 use super::session::Session;
 use super::{Progress, Reader, Reply};
 use crate::Caller;
 
-/// A deep pipeline of short commands.
+/// Enough for a deep pipeline of short commands.
 const READ_BYTES: usize = 16 * 1024;
 const ANSWER_BYTES_MAX: usize = 256 * 1024;
-/// Commands looked at in advance when one has to wait: the most scopes that begin in one commit.
-const WARM_MAX: usize = 1_024;
+/// Commands to prefetch for while one waits: at most this many scopes share a commit.
+const PREFETCH_MAX: usize = 1_024;
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) async fn serve<S: Store>(
     mut stream: TcpStream,
     machine: Arc<Machine<S>>,
-    front: Arc<Front>,
+    shared: Arc<Shared>,
     stopping: watch::Receiver<bool>,
 ) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let peer = stream.peer_addr().ok();
-    let seat = front.clients.enter(peer, stream.local_addr().ok());
-    let session = Session::new(front, seat, Caller::from_address(peer));
-    // Made once: a new wait for each read would take a lock each time.
+    let client = shared.clients.register(peer, stream.local_addr().ok());
+    let session = Session::new(shared, client, Caller::from_address(peer));
+    // Created once: a new future for each read would take a lock each time.
     let mut watched = stopping.clone();
     let mut stopped = pin!(watched.changed());
     let mut connection = Connection::new(session, machine);
     loop {
-        let open = connection.execute(&mut stream, &stopping).await?;
+        let is_open = connection.execute(&mut stream, &stopping).await?;
         connection.write(&mut stream).await?;
-        if !open {
+        if !is_open {
             return Ok(());
         }
         connection.input.reserve(READ_BYTES);
         let deadline = connection.command_deadline();
         let read = tokio::select! {
-            // The next commands are mostly there already.
+            // Usually the next commands have arrived already.
             biased;
             read = stream.read_buf(&mut connection.input) => read?,
-            () = passes(deadline) => return Ok(()),
+            () = wait_until(deadline) => return Ok(()),
             // A dropped sender also means shutdown.
             _ = &mut stopped => return Ok(()),
         };
@@ -67,7 +67,7 @@ pub(super) async fn refuse(mut stream: TcpStream) {
     let _ = timeout(REFUSAL_TIMEOUT, stream.write_all(&answer)).await;
 }
 
-async fn passes(deadline: Option<Instant>) {
+async fn wait_until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,
@@ -80,7 +80,7 @@ struct Connection<S> {
     input: Vec<u8>,
     output: Vec<u8>,
     machine: Arc<Machine<S>>,
-    /// For a command that has arrived in part.
+    /// For a command that has arrived only in part.
     deadline: Option<Instant>,
 }
 
@@ -90,39 +90,35 @@ impl<S: Store> Connection<S> {
         Self { reader, session, input, output: Vec::new(), machine, deadline: None }
     }
 
-    /// Executes every command that has arrived whole. Returns whether the connection stays open.
-    async fn execute(
-        &mut self,
-        stream: &mut TcpStream,
-        stopping: &watch::Receiver<bool>,
-    ) -> io::Result<bool> {
-        let (mut at, mut warm_until) = (0, 0);
-        let open = loop {
+    /// Executes every command that has arrived completely. Returns whether the connection stays open.
+    async fn execute(&mut self, stream: &mut TcpStream, stop: &watch::Receiver<bool>) -> io::Result<bool> {
+        let (mut at, mut prefetched_to) = (0, 0);
+        let is_open = loop {
             match self.step(&mut at) {
                 None => break true,
                 Some(Outcome::Answered) => {}
-                Some(Outcome::Later(request)) => {
-                    if at >= warm_until {
-                        warm_until = self.warm(at);
+                Some(Outcome::Deferred(request)) => {
+                    if at >= prefetched_to {
+                        prefetched_to = self.prefetch(at);
                     }
                     request.answer(&self.session, &self.machine, &mut self.output).await;
                 }
-                Some(Outcome::Limited) => self.reader.set_limits(self.session.limits()),
+                Some(Outcome::LimitsChanged) => self.reader.set_limits(self.session.limits()),
                 Some(Outcome::Quit) => break false,
             }
             // At shutdown, no further command is begun.
-            if stopping.has_changed().unwrap_or(true) {
+            if stop.has_changed().unwrap_or(true) {
                 break false;
             }
             if self.output.len() >= ANSWER_BYTES_MAX {
                 self.write(stream).await?;
             }
         };
-        self.forget(at);
-        Ok(open)
+        self.discard(at);
+        Ok(is_open)
     }
 
-    /// Executes the command at `at` without waiting, and moves behind it. `None`: it has not arrived whole.
+    /// Executes the command at `at` without waiting, and moves past it. `None`: it has not arrived completely.
     fn step(&mut self, at: &mut usize) -> Option<Outcome> {
         let (consumed, outcome) = match self.reader.read(&self.input[*at..]) {
             Ok(Progress::Command(command)) => {
@@ -143,14 +139,14 @@ impl<S: Store> Connection<S> {
         Some(outcome)
     }
 
-    /// Fetches what the commands behind a waiting one will need, so that they share its commit. Returns where it ended.
-    fn warm(&self, mut at: usize) -> usize {
+    /// Prefetches numbers for the commands after a waiting one, so that they share its commit. Returns where it stopped.
+    fn prefetch(&self, mut at: usize) -> usize {
         let mut reader = Reader::new(self.session.limits());
-        for _ in 0..WARM_MAX {
+        for _ in 0..PREFETCH_MAX {
             match reader.read(&self.input[at..]) {
                 Ok(Progress::Command(command)) => {
                     at += command.consumed();
-                    if !command::warm(command, &self.machine) {
+                    if !command::prefetch(command, &self.machine) {
                         return at;
                     }
                 }
@@ -166,41 +162,40 @@ impl<S: Store> Connection<S> {
         if self.output.is_empty() {
             return Ok(());
         }
-        // A client that reads has room for its answers, so that no timer is needed.
+        // Usually the socket has room for the answers, and no timer is needed.
         let written = match stream.try_write(&self.output) {
             Ok(written) => written,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
             Err(error) => return Err(error),
         };
         if written < self.output.len() {
-            let patience = self.session.front.settings.write_timeout;
             let rest = stream.write_all(&self.output[written..]);
-            timeout(patience, rest).await.map_err(io::Error::from)??;
+            timeout(self.session.shared.settings.write_timeout, rest).await.map_err(io::Error::from)??;
         }
         self.output.clear();
-        // The room of one large answer is given back.
+        // Frees the memory of a large answer.
         self.output.shrink_to(ANSWER_BYTES_MAX);
         Ok(())
     }
 
-    fn forget(&mut self, executed: usize) {
+    fn discard(&mut self, executed: usize) {
         self.input.drain(..executed);
         if executed > 0 {
             self.deadline = None;
         }
-        // The room of one large command is given back.
+        // Frees the memory of a large command.
         if self.input.is_empty() {
             self.input.shrink_to(READ_BYTES);
         }
     }
 
-    /// Runs from the first byte of a command, so that single bytes do not keep a connection open. A client that is not
-    /// admitted may not be silent either, or strangers could take all connections.
+    /// Starts at the first byte of a command, so that a client cannot hold a connection open byte by byte. A client that
+    /// is not authenticated has a deadline even while it is silent.
     fn command_deadline(&mut self) -> Option<Instant> {
-        if self.input.is_empty() && self.session.is_admitted() {
+        if self.input.is_empty() && self.session.is_authenticated() {
             return None;
         }
-        let patience = self.session.front.settings.command_timeout;
-        Some(*self.deadline.get_or_insert_with(|| Instant::now() + patience))
+        let timeout = self.session.shared.settings.command_timeout;
+        Some(*self.deadline.get_or_insert_with(|| Instant::now() + timeout))
     }
 }

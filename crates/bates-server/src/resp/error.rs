@@ -1,9 +1,9 @@
-//! Why bytes are not the Redis protocol. Owns the sentences, which begin as Redis' own do, because people
-//! search for those. Must never hold what a client sent beyond one escaped byte: errors end up in logs.
+//! Protocol errors. The messages begin like those of Redis, because people search for these. Must never hold more than
+//! one escaped byte of a client's text: errors end up in logs.
 
 use std::ascii::escape_default;
 
-/// Bytes that are no command. The connection is closed after `-ERR` and this sentence, or without: [`Self::is_answered`].
+/// The server closes the connection, after `-ERR` and this message if [`Self::is_answered`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProtocolError {
@@ -19,7 +19,7 @@ pub enum ProtocolError {
     CommandTooLong { limit: usize },
     #[error("Protocol error: expected '$', got '{}'", escape_default(*.found))]
     ExpectedBulk { found: u8 },
-    #[error("Protocol error: expected CRLF behind an argument")]
+    #[error("Protocol error: expected CRLF after an argument")]
     ExpectedCrlf,
     #[error("Protocol error: too big inline request: the limit is {limit} bytes")]
     InlineTooLong { limit: usize },
@@ -28,13 +28,13 @@ pub enum ProtocolError {
     /// A TLS handshake looks like this.
     #[error("Protocol error: zero byte in inline request; is this TLS?")]
     ZeroByte,
-    /// A page may have made a browser send commands hidden in a request.
+    /// A web page may have made a browser send commands hidden in a request.
     #[error("Protocol error: this is HTTP, sent to the port of the Redis protocol")]
     Http,
 }
 
 impl ProtocolError {
-    /// Not for HTTP: the page that made a browser send it could read the answer.
+    /// Not HTTP: the web page behind the request could read the answer.
     pub fn is_answered(self) -> bool {
         self != Self::Http
     }
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sentences_begin_as_those_of_redis() {
+    fn messages_begin_like_those_of_redis() {
         let limit = |is_authenticated| ProtocolError::ArgumentTooLong { limit: 5, is_authenticated };
         let cases = [
             (ProtocolError::InvalidBulkLength, "Protocol error: invalid bulk length"),

@@ -1,13 +1,13 @@
-//! One command from the front of a growing buffer: an array of bulk strings, or a line typed by hand. Must never copy an
-//! argument of an array, reserve what was only announced, or read a byte twice outside the length that it waits in.
+//! Parses one command from the front of a growing buffer: an array of bulk strings, or a line typed by hand. Must never
+//! copy an argument of an array, allocate for bytes that have not arrived, or scan a byte twice except in a length.
 
 use super::error::ProtocolError;
 use super::limits::Limits;
 use super::{inline, length};
 
-/// Arguments whose room is kept from one command to the next: 16 KiB a connection.
-const SPANS_KEPT: usize = 1024;
-const TEXT_KEPT: usize = 4096;
+/// Capacity that a connection keeps between commands: 16 KiB of spans.
+const SPANS_CAPACITY: usize = 1024;
+const TEXT_CAPACITY: usize = 4096;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
@@ -15,10 +15,10 @@ pub(super) struct Span {
     pub(super) end: usize,
 }
 
-/// Reads commands from the front of a growing buffer, and remembers how far it came in the command it waits for.
+/// Reads commands from the front of a growing buffer.
 ///
-/// A call that finds a command incomplete goes on where the last one stopped, and reads again at most the 20 bytes of a
-/// length. Nothing is allocated once there is room for the arguments.
+/// After an incomplete command, the next call continues where the last one stopped, and reads again at most the 20 bytes
+/// of a length. Nothing is allocated once there is capacity for the arguments.
 ///
 /// ```
 /// use bates_server::resp::{Limits, Progress, Reader};
@@ -43,9 +43,9 @@ pub struct Reader {
     spans: Vec<Span>,
     /// The words of a line, without their quotes.
     text: Vec<u8>,
-    /// How many arguments of the array at the front are still to come; 0 before its header is read.
+    /// How many arguments of the array are missing; 0 before its header is read.
     pending: usize,
-    /// The first byte of the command that was not read for good.
+    /// The first byte of the command that is not parsed yet.
     at: usize,
 }
 
@@ -53,9 +53,9 @@ pub struct Reader {
 pub enum Progress<'a> {
     /// A command. The caller drops its bytes from the buffer before it reads again.
     Command(Command<'a>),
-    /// An empty line or array, to which Redis answers nothing. The caller drops these bytes.
+    /// An empty line or array, which Redis does not answer. The caller drops these bytes.
     Empty { consumed: usize },
-    /// A part of a command, of which at least `missing` bytes are missing. The caller appends to the buffer.
+    /// A part of a command; at least `missing` bytes are to come. The caller appends them to the buffer.
     Incomplete { missing: usize },
 }
 
@@ -72,13 +72,13 @@ impl Reader {
         Self { limits, spans: Vec::new(), text: Vec::new(), pending: 0, at: 0 }
     }
 
-    /// Changes the limits, as after `AUTH`; from the next length that is read.
+    /// Changes the limits, as after `AUTH`, from the next length on.
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
     }
 
-    /// After [`Progress::Incomplete`] the next call must bring the same bytes with more behind them; after an error the
-    /// connection must be closed.
+    /// After [`Progress::Incomplete`] the next call must have the same bytes and more after them; after an error the caller
+    /// must close the connection.
     #[inline]
     pub fn read<'a>(&'a mut self, buffer: &'a [u8]) -> Result<Progress<'a>, ProtocolError> {
         match buffer.first() {
@@ -93,13 +93,13 @@ impl Reader {
         if self.pending == 0 {
             let header = length::read(&buffer[1..]).map_err(|_| ProtocolError::InvalidMultibulkLength)?;
             let Some((count, used)) = header else { return Ok(Progress::Incomplete { missing: 1 }) };
-            // Redis takes any number below 1 for an array of nothing.
+            // Redis reads any number below 1 as an empty array.
             let count = usize::try_from(count).unwrap_or(0);
             if count == 0 {
                 return Ok(Progress::Empty { consumed: 1 + used });
             }
             self.limits.check_count(count)?;
-            self.forget();
+            self.clear();
             (self.pending, self.at) = (count, 1 + used);
         }
         if let Some(missing) = self.read_arguments(buffer)? {
@@ -109,7 +109,7 @@ impl Reader {
         Ok(Progress::Command(Command { source: buffer, spans: &self.spans, consumed }))
     }
 
-    /// Reads the arguments that are there, and says how many bytes are missing to the next one.
+    /// Reads the arguments that have arrived; returns how many bytes the next one needs.
     #[inline]
     fn read_arguments(&mut self, buffer: &[u8]) -> Result<Option<usize>, ProtocolError> {
         while self.pending > 0 {
@@ -140,7 +140,7 @@ impl Reader {
 
     fn read_line<'a>(&'a mut self, buffer: &'a [u8]) -> Result<Progress<'a>, ProtocolError> {
         let limit = self.limits.inline_bytes_max;
-        // Invariant: only the window is read, so that the verdict is the same however the bytes were split on their way.
+        // Invariant: only the window is read, so that the result does not depend on how the bytes were split into packets.
         let window = &buffer[..buffer.len().min(limit.saturating_add(1))];
         if inline::begins_as_http(window) {
             return Err(ProtocolError::Http);
@@ -158,7 +158,7 @@ impl Reader {
     }
 
     fn split_line(&mut self, line: &[u8]) -> Result<Progress<'_>, ProtocolError> {
-        self.forget();
+        self.clear();
         inline::split(line, &self.limits, &mut self.text, &mut self.spans)?;
         let consumed = line.len() + 1;
         if self.spans.is_empty() {
@@ -168,13 +168,13 @@ impl Reader {
     }
 
     #[inline]
-    fn forget(&mut self) {
+    fn clear(&mut self) {
         self.at = 0;
         self.spans.clear();
         self.text.clear();
-        if self.spans.capacity() > SPANS_KEPT || self.text.capacity() > TEXT_KEPT {
-            self.spans.shrink_to(SPANS_KEPT);
-            self.text.shrink_to(TEXT_KEPT);
+        if self.spans.capacity() > SPANS_CAPACITY || self.text.capacity() > TEXT_CAPACITY {
+            self.spans.shrink_to(SPANS_CAPACITY);
+            self.text.shrink_to(TEXT_CAPACITY);
         }
     }
 }
@@ -185,7 +185,7 @@ impl<'a> Command<'a> {
         self.arg(0).unwrap_or_default()
     }
 
-    /// How many arguments there are, the name among them; at least 1.
+    /// The number of arguments, including the name; at least 1.
     #[inline]
     pub fn arg_count(&self) -> usize {
         self.spans.len()

@@ -1,20 +1,20 @@
-//! Commands typed by hand, `INCR "my key"`: a line into words. Owns the rules of quoting, which are those of
-//! Redis, byte for byte. Must never see the bytes around the line.
+//! Commands typed by hand, `INCR "my key"`: splits a line into words. Owns the quoting rules, which are exactly those of
+//! Redis.
 
 use super::error::ProtocolError;
 use super::frame::Span;
 use super::limits::Limits;
 
-/// A page can make a browser send lines that begin with these, and hide commands behind them.
+/// A web page can make a browser send lines that begin with these, and hide commands after them.
 const HTTP_WORDS: [&[u8]; 2] = [b"post", b"host:"];
 
-/// Whether the line begins as HTTP does; known before its end has arrived.
+/// Whether a line begins like HTTP. The end of the line may be missing.
 pub(super) fn begins_as_http(line: &[u8]) -> bool {
     let begins_with = |word: &[u8]| line.get(..5).is_some_and(|front| front.eq_ignore_ascii_case(word));
     begins_with(b"post ") || begins_with(b"host:")
 }
 
-/// Splits a line into words, appended to `text` without their quotes, and says where each is.
+/// Appends the words of a line to `text` without their quotes, and the place of each to `spans`.
 pub(super) fn split(
     line: &[u8],
     limits: &Limits,
@@ -35,7 +35,7 @@ pub(super) fn split(
     if is_http { Err(ProtocolError::Http) } else { Ok(()) }
 }
 
-/// What C calls a space.
+/// As `isspace` of C.
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | 0x0B | 0x0C | b'\r')
 }
@@ -45,12 +45,12 @@ fn skip_space(line: &[u8]) -> &[u8] {
     &line[count..]
 }
 
-/// Takes the word at the front. A quote may begin in the middle of it and ends it.
+/// Takes the first word. A quote may begin in the middle of a word, and its end ends the word.
 fn take_word<'l>(line: &'l [u8], text: &mut Vec<u8>) -> Result<&'l [u8], ProtocolError> {
     let mut rest = line;
     loop {
         match rest {
-            // Fewer than C's spaces: in Redis, a vertical tab parts words only where a quote has ended one.
+            // Not all spaces of C: in Redis, a vertical tab separates words only after a quote.
             [] | [b' ' | b'\t' | b'\n' | b'\r', ..] => return Ok(rest),
             [quote @ (b'"' | b'\''), quoted @ ..] => return take_quoted(*quote, quoted, text),
             [byte, tail @ ..] => {
@@ -61,18 +61,16 @@ fn take_word<'l>(line: &'l [u8], text: &mut Vec<u8>) -> Result<&'l [u8], Protoco
     }
 }
 
-/// Between single quotes nothing is escaped but such a quote.
+/// Within single quotes, only a single quote can be escaped.
 fn take_quoted<'l>(quote: u8, quoted: &'l [u8], text: &mut Vec<u8>) -> Result<&'l [u8], ProtocolError> {
     let is_double = quote == b'"';
     let mut rest = quoted;
     loop {
         let (byte, tail) = match rest {
             [] => return Err(ProtocolError::UnbalancedQuotes),
-            [byte, tail @ ..] if *byte == quote => return closed(tail),
-            [b'\\', b'x', high, low, tail @ ..] if is_double && let Some(byte) = hex(*high, *low) => {
-                (byte, tail)
-            }
-            [b'\\', letter, tail @ ..] if is_double || *letter == quote => (unescaped(*letter), tail),
+            [byte, tail @ ..] if *byte == quote => return check_closed(tail),
+            [b'\\', b'x', high, low, tail @ ..] if is_double && let Some(it) = hex(*high, *low) => (it, tail),
+            [b'\\', letter, tail @ ..] if is_double || *letter == quote => (unescape(*letter), tail),
             [byte, tail @ ..] => (*byte, tail),
         };
         text.push(byte);
@@ -80,14 +78,14 @@ fn take_quoted<'l>(quote: u8, quoted: &'l [u8], text: &mut Vec<u8>) -> Result<&'
     }
 }
 
-fn closed(rest: &[u8]) -> Result<&[u8], ProtocolError> {
+fn check_closed(rest: &[u8]) -> Result<&[u8], ProtocolError> {
     match rest.first() {
         Some(byte) if !is_space(*byte) => Err(ProtocolError::UnbalancedQuotes),
         _ => Ok(rest),
     }
 }
 
-fn unescaped(letter: u8) -> u8 {
+fn unescape(letter: u8) -> u8 {
     match letter {
         b'n' => b'\n',
         b'r' => b'\r',
@@ -114,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_parted_by_space_and_kept_together_by_quotes() {
+    fn spaces_separate_words_unless_they_are_quoted() {
         let cases: [(&str, &[&[u8]]); 8] = [
             ("", &[]),
             (" \t\r ", &[]),
@@ -131,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_that_is_open_or_touched_from_behind_is_refused() {
+    fn an_open_quote_or_text_right_after_a_quote_is_refused() {
         for line in
             [r#"a "b"#, "a 'b", r#"a "b"c"#, "a 'b'c", r#"a "b\""#, r"a 'b\'", r#"a "b"'c'"#, r"a 'it''"]
         {
@@ -140,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn http_is_known_by_its_first_word_whatever_its_case() {
+    fn http_is_recognized_by_its_first_word_in_any_case() {
         for line in ["POST / HTTP/1.1", "post", " Post /", "Host: example.org", "hOsT:"] {
             assert_eq!(words(line), Err(ProtocolError::Http), "{line:?}");
         }

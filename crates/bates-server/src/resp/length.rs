@@ -1,16 +1,16 @@
-//! One length: the decimal number and CRLF behind `*` and `$`. Owns what counts as a number: what Redis takes,
-//! so no plus sign and no leading zero. Must never judge whether the number is too big; that is for limits.
+//! A length: the decimal number and CRLF after `*` and `$`. Accepts the same numbers as Redis: no plus sign, no leading
+//! zero. `limits.rs` decides whether a number is too large.
 
-/// No number overflows, and a line without an end is refused at once; Redis waits for 64 KiB.
+/// Prevents an overflow, and refuses a line without an end early; Redis waits for 64 KiB.
 const DIGITS_MAX: usize = 18;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 
-/// The number at the front and the bytes it took with its CRLF; `None` where more bytes could make it whole.
+/// The number and its bytes including CRLF; `None` if more bytes could complete it.
 #[inline]
 pub(super) fn read(bytes: &[u8]) -> Result<Option<(i64, usize)>, Malformed> {
-    // Nearly every length of a real command has one digit or two.
+    // Nearly every length in a command has one or two digits.
     match *bytes {
         [ones @ b'0'..=b'9', b'\r', b'\n', ..] => Ok(Some((value(ones), 3))),
         [tens @ b'1'..=b'9', ones @ b'0'..=b'9', b'\r', b'\n', ..] => {
@@ -25,8 +25,8 @@ fn read_any(bytes: &[u8]) -> Result<Option<(i64, usize)>, Malformed> {
     let digits = &bytes[usize::from(is_negative)..];
     let count = digits.iter().take(DIGITS_MAX + 1).take_while(|byte| byte.is_ascii_digit()).count();
     let (digits, rest) = digits.split_at(count);
-    let has_needless_zero = digits.first() == Some(&b'0') && (count > 1 || is_negative);
-    if count > DIGITS_MAX || has_needless_zero {
+    let has_leading_zero = digits.first() == Some(&b'0') && (count > 1 || is_negative);
+    if count > DIGITS_MAX || has_leading_zero {
         return Err(Malformed);
     }
     let magnitude = digits.iter().fold(0, |sum, digit| sum * 10 + value(*digit));
@@ -58,14 +58,14 @@ mod tests {
     }
 
     #[test]
-    fn a_beginning_of_a_number_waits_for_its_end() {
+    fn an_incomplete_number_waits_for_more_bytes() {
         for text in ["", "-", "-1", "-1\r", "0", "0\r", "12", "12\r", "123456789012345678"] {
             assert_eq!(read(text.as_bytes()), Ok(None), "{text:?}");
         }
     }
 
     #[test]
-    fn what_is_no_number_is_refused_at_its_first_wrong_byte() {
+    fn an_invalid_number_is_refused_at_its_first_wrong_byte() {
         let words = ["+", " ", "a", "1a", "1 ", "1.", "01", "00", "-0", "--", "-a", "0x", "\0", "\u{661}"];
         let breaks = ["\r", "\n", "-\r", "1\n", "1\rx"];
         for text in words.into_iter().chain(breaks).chain(["1234567890123456789"]) {

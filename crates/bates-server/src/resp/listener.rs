@@ -1,4 +1,4 @@
-//! The Redis port, and what its connections share: the settings, and who is connected.
+//! The Redis port, and the state that its connections share.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -15,40 +15,41 @@ use crate::{Access, port};
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub access: Arc<Access>,
-    /// For a command to arrive whole; between commands an admitted client may be silent for any time.
+    /// The server closes a connection whose command takes longer to arrive. Between commands, an authenticated client may
+    /// be silent for any time.
     pub command_timeout: Duration,
-    /// A client that does not take its answers in this time is disconnected.
+    /// The server closes the connection of a client that does not read its answers within this time.
     pub write_timeout: Duration,
 }
 
 impl Settings {
-    /// With timeouts that slow networks do not reach.
+    /// With timeouts long enough for slow networks.
     pub fn new(access: Arc<Access>) -> Self {
         Self { access, command_timeout: Duration::from_mins(1), write_timeout: Duration::from_secs(30) }
     }
 }
 
 #[derive(Debug)]
-pub(super) struct Front {
+pub(super) struct Shared {
     pub(super) settings: Settings,
     pub(super) clients: Arc<Clients>,
-    pub(super) opened: Instant,
+    pub(super) started: Instant,
 }
 
-/// Serves connections until `stop` is done; then lets each finish the commands that it has received.
+/// Serves connections until `stop` completes, then lets each finish the commands that have arrived.
 pub async fn serve<S: Store>(
     listener: TcpListener,
     machine: Arc<Machine<S>>,
     settings: Settings,
     stop: impl Future<Output = ()>,
 ) {
-    let front = Arc::new(Front { settings, clients: Arc::default(), opened: Instant::now() });
-    let serving = |stream, stopped| {
-        let (machine, front) = (machine.clone(), front.clone());
+    let shared = Arc::new(Shared { settings, clients: Arc::default(), started: Instant::now() });
+    let serve = |stream, stop_signal| {
+        let (machine, shared) = (machine.clone(), shared.clone());
         async move {
-            // A client that goes away is the usual end of a connection.
-            let _ = connection::serve(stream, machine, front, stopped).await;
+            // A client that disconnects is the usual end of a connection.
+            let _ = connection::serve(stream, machine, shared, stop_signal).await;
         }
     };
-    port::serve(listener, stop, serving, connection::refuse).await;
+    port::serve(listener, stop, serve, connection::refuse).await;
 }

@@ -1,7 +1,7 @@
 //! The Redis protocol: every Redis client is a Bates client.
 //!
-//! The wire is pure: [`Reader`] and [`Reply`] know neither a socket nor what a command does. The rest turns commands
-//! into calls of the machine: `listener` → `connection` → `command`, one file a command or family.
+//! [`Reader`] and [`Reply`] are pure: they know neither sockets nor commands. The rest turns commands into calls of the
+//! machine: `listener` → `connection` → `command`, one file per command.
 
 mod clients;
 mod command;

@@ -1,16 +1,16 @@
-//! Answers into bytes, in either version of the protocol. Owns how each kind of answer is written. Must never
-//! let a CR or LF into a line, where it would end the answer and begin a forged one.
+//! Writes answers as bytes, in both versions of the protocol. Must never let a CR or LF into a line, where it would end
+//! the answer and begin a forged one.
 
 use std::fmt::Display;
 use std::io::Write as _;
 
-/// The version of the protocol that a connection speaks; `HELLO 3` changes it.
+/// The protocol version of a connection; `HELLO 3` changes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
-    /// What every client speaks at first.
+    /// Every connection begins with it.
     #[default]
     Resp2,
-    /// With maps, sets and nulls of its own.
+    /// With types for maps, sets and nulls.
     Resp3,
 }
 
@@ -23,7 +23,7 @@ impl Protocol {
     }
 }
 
-/// Appends answers to a buffer, which the caller empties into the socket.
+/// Appends answers to a buffer, which the caller writes to the socket.
 #[derive(Debug)]
 pub struct Reply<'o> {
     out: &'o mut Vec<u8>,
@@ -70,12 +70,12 @@ impl<'o> Reply<'o> {
         }
     }
 
-    /// Nothing, where a string could stand.
+    /// Null instead of a string.
     pub fn null(&mut self) {
         self.either(b"$-1\r\n", b"_\r\n");
     }
 
-    /// Nothing, where an array could stand.
+    /// Null instead of an array.
     pub fn null_array(&mut self) {
         self.either(b"*-1\r\n", b"_\r\n");
     }
@@ -92,7 +92,7 @@ impl<'o> Reply<'o> {
         self.header(kind, count);
     }
 
-    /// `count` times a key and a value follow. Flat in RESP2.
+    /// `count` pairs of a key and a value follow; in RESP2 a flat array.
     pub fn map(&mut self, count: usize) {
         match self.protocol {
             Protocol::Resp2 => self.header(b'*', count * 2),
@@ -113,7 +113,7 @@ impl<'o> Reply<'o> {
     fn line(&mut self, kind: u8, text: impl Display) {
         let start = self.out.len() + 1;
         self.out.push(kind);
-        write!(self.out, "{text}").expect("a Vec takes all that is written to it");
+        let _ = write!(self.out, "{text}");
         for byte in self.out[start..].iter_mut().filter(|byte| matches!(byte, b'\r' | b'\n')) {
             *byte = b' ';
         }
@@ -124,7 +124,7 @@ impl<'o> Reply<'o> {
     fn header(&mut self, kind: u8, number: impl itoa::Integer) {
         let mut digits = itoa::Buffer::new();
         let digits = digits.format(number).as_bytes();
-        // This is the answer to `INCR`: the buffer grows once at most.
+        // Writes the answer to `INCR`: the buffer grows at most once.
         self.out.reserve(digits.len() + 3);
         self.out.push(kind);
         self.out.extend_from_slice(digits);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_both_versions_share_is_written_the_same() {
+    fn common_types_are_the_same_in_both_versions() {
         assert_eq!(both(|reply| reply.simple("OK")), ["+OK\r\n"; 2]);
         assert_eq!(both(|reply| reply.error("ERR", "no")), ["-ERR no\r\n"; 2]);
         assert_eq!(both(|reply| reply.integer(1001)), [":1001\r\n"; 2]);
@@ -166,9 +166,9 @@ mod tests {
     }
 
     #[test]
-    // The method itself would fix the lifetime of the buffer, and not compile.
+    // Passing the method itself would fix the lifetime of the buffer, and not compile.
     #[allow(clippy::redundant_closure_for_method_calls)]
-    fn what_resp2_has_not_is_written_as_the_nearest_it_has() {
+    fn types_that_resp2_lacks_are_written_as_similar_ones() {
         assert_eq!(both(|reply| reply.null()), ["$-1\r\n", "_\r\n"]);
         assert_eq!(both(|reply| reply.null_array()), ["*-1\r\n", "_\r\n"]);
         assert_eq!(both(|reply| reply.map(3)), ["*6\r\n", "%3\r\n"]);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_end_can_be_smuggled_into_a_line() {
+    fn a_line_cannot_contain_a_line_end() {
         let forged = "no such key 'a'\r\n+OK\r\n:1\n\r";
         for text in
             [both(|reply| reply.error("ERR", forged)), both(|reply| reply.simple(forged))].as_flattened()

@@ -1,9 +1,9 @@
-//! What a connection is between two commands.
+//! The state of a connection between commands.
 
 use std::sync::Arc;
 
-use super::clients::Seat;
-use super::listener::Front;
+use super::clients::{ClientInfo, Handle};
+use super::listener::Shared;
 use super::{Limits, Protocol};
 use crate::Caller;
 
@@ -13,42 +13,42 @@ const WRONG_SECRETS_MAX: u32 = 10;
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) protocol: Protocol,
-    /// Room for the key of a scope, kept from one command to the next.
+    /// A buffer for the key of a scope, reused by each command.
     pub(super) scope: String,
-    pub(super) seat: Seat,
-    pub(super) front: Arc<Front>,
-    /// The client by its address.
-    stranger: Caller,
-    /// `None` until the client is admitted.
+    pub(super) client: Handle,
+    pub(super) shared: Arc<Shared>,
+    /// The client, named by its address.
+    peer: Caller,
+    /// `None` until the client is authenticated.
     caller: Option<Caller>,
     wrong_secrets: u32,
 }
 
 impl Session {
-    pub(super) fn new(front: Arc<Front>, seat: Seat, stranger: Caller) -> Self {
-        let caller = front.settings.access.is_open().then(|| stranger.clone());
+    pub(super) fn new(shared: Arc<Shared>, client: Handle, peer: Caller) -> Self {
+        let caller = shared.settings.access.is_open().then(|| peer.clone());
         let (protocol, scope) = (Protocol::default(), String::new());
-        Self { protocol, scope, seat, front, stranger, caller, wrong_secrets: 0 }
+        Self { protocol, scope, client, shared, peer, caller, wrong_secrets: 0 }
     }
 
     #[inline]
-    pub(super) fn is_admitted(&self) -> bool {
+    pub(super) fn is_authenticated(&self) -> bool {
         self.caller.is_some()
     }
 
     pub(super) fn caller(&self) -> &Caller {
-        self.caller.as_ref().unwrap_or(&self.stranger)
+        self.caller.as_ref().unwrap_or(&self.peer)
     }
 
     pub(super) fn limits(&self) -> Limits {
-        if self.is_admitted() { Limits::AUTHENTICATED } else { Limits::UNAUTHENTICATED }
+        if self.is_authenticated() { Limits::AUTHENTICATED } else { Limits::UNAUTHENTICATED }
     }
 
-    /// Whether a secret is right. A wrong one leaves a client that was admitted before as it was. Any secret is right
-    /// for the user `default`, which is what clients send that know no other.
-    pub(super) fn show_secret(&mut self, user: &[u8], secret: &[u8]) -> bool {
-        // The digest is computed for any user, so that time does not tell which one is right.
-        let caller = self.front.settings.access.authenticate(secret, &self.stranger);
+    /// Returns whether the secret is right. After a wrong one, the client keeps the caller that it had. The user `default`
+    /// accepts the secret of any token: clients send it if no user is configured.
+    pub(super) fn authenticate(&mut self, user: &[u8], secret: &[u8]) -> bool {
+        // Compared for every user, so that the time does not reveal which users exist.
+        let caller = self.shared.settings.access.authenticate(secret, &self.peer);
         let caller = caller.filter(|it| user == b"default" || Some(user) == it.token().map(str::as_bytes));
         let is_right = caller.is_some();
         self.caller = caller.or(self.caller.take());
@@ -56,19 +56,19 @@ impl Session {
         is_right
     }
 
-    pub(super) fn was_wrong_too_often(&self) -> bool {
+    pub(super) fn has_too_many_wrong_secrets(&self) -> bool {
         self.wrong_secrets >= WRONG_SECRETS_MAX
     }
 
-    pub(super) fn speak(&mut self, protocol: Protocol) {
+    pub(super) fn set_protocol(&mut self, protocol: Protocol) {
         self.protocol = protocol;
-        self.seat.note(|said| said.protocol = protocol);
+        self.client.update(|info| info.protocol = protocol);
     }
 
-    /// As it was when the client connected; wrong secrets stay counted.
+    /// Returns to the state at the start of the connection, except for the count of wrong secrets.
     pub(super) fn reset(&mut self) {
-        self.caller = self.front.settings.access.is_open().then(|| self.stranger.clone());
+        self.caller = self.shared.settings.access.is_open().then(|| self.peer.clone());
         self.protocol = Protocol::default();
-        self.seat.note(|said| *said = super::clients::Said::default());
+        self.client.update(|info| *info = ClientInfo::default());
     }
 }

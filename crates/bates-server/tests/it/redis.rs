@@ -131,7 +131,7 @@ const DIFFERENT: [(&str, &[u8], &str, &str); 9] = [
         "Redis skips the two bytes after an argument unchecked; after a wrong length it reads other commands",
         b"*1\r\n$3\r\nFOOxx",
         "-ERR unknown command 'FOO', with args beginning with: \\r\\n",
-        "-ERR Protocol error: expected CRLF behind an argument\\r\\n",
+        "-ERR Protocol error: expected CRLF after an argument\\r\\n",
     ),
     (
         "Redis skips the byte after CR in a length unchecked",

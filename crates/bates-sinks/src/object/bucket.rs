@@ -1,5 +1,5 @@
-//! An S3 bucket, or one with the same protocol: an object for each document. Owns the client. Must never take credentials
-//! from a description: they come from the environment, or from the machine.
+//! A bucket with the S3 protocol: an object for each document. Must never take credentials from a description: they come
+//! from the environment, or from the machine.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ const BATCH_MAX: usize = 256;
 const CONCURRENCY: usize = 32;
 const PREFIX_BYTES_MAX: usize = 200;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Of one request. There is one retry, and both must end before the claim of a document does.
+/// Of one request. With one retry, both must end before the claim of a document does.
 const TIMEOUT: Duration = Duration::from_secs(12);
 
 pub(super) struct Bucket {
@@ -41,12 +41,12 @@ impl Bucket {
     fn with(builder: AmazonS3Builder, url: &Url) -> Result<Self, SinkError> {
         let wrong = |problem: String| SinkError::new(FIELD, problem);
         let bucket = url.host_str().filter(|bucket| !bucket.is_empty());
-        let bucket = bucket.ok_or_else(|| wrong("a bucket is written as s3://bucket/prefix".into()))?;
+        let bucket = bucket.ok_or_else(|| wrong("expected s3://bucket/prefix".into()))?;
         let prefix = Path::from_url_path(url.path()).map_err(|error| wrong(error.to_string()))?;
         if prefix.as_ref().len() > PREFIX_BYTES_MAX {
-            return Err(wrong(format!("its path has more than {PREFIX_BYTES_MAX} bytes")));
+            return Err(wrong(format!("the path has more than {PREFIX_BYTES_MAX} bytes")));
         }
-        // One retry here; the relay decides when the next try is due.
+        // One retry here; the relay decides when the next attempt is due.
         let retry = RetryConfig { max_retries: 1, retry_timeout: TIMEOUT, ..RetryConfig::default() };
         let builder = builder.with_bucket_name(bucket).with_retry(retry).with_http_connector(Connector);
         let store = builder.build().map_err(|error| wrong(error.to_string()))?;
@@ -86,7 +86,7 @@ impl Sink for Bucket {
     }
 }
 
-/// What a bucket refuses for one object it refuses for all: it is missing, not ours, or full.
+/// A bucket that refuses one object refuses all of them: it is missing, forbidden or full.
 fn undelivered(error: &Error) -> DeliveryError {
     match error {
         Error::InvalidPath { .. } => DeliveryError::Refused(error.to_string().into()),
@@ -107,8 +107,8 @@ struct Connector;
 
 impl HttpConnector for Connector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        let failed =
-            |source: Box<dyn std::error::Error + Send + Sync>| Error::Generic { store: "S3", source };
+        type Source = Box<dyn std::error::Error + Send + Sync>;
+        let failed = |source: Source| Error::Generic { store: "S3", source };
         let allow_http = options.get_config_value(&ClientConfigKey::AllowHttp).as_deref() == Some("true");
         let tls = root_certificates(&Trust::System).and_then(client_config);
         let tls = tls.map_err(|problem| failed(String::from(problem).into()))?;
@@ -139,7 +139,7 @@ mod tests {
 
     type Objects = Arc<Mutex<Vec<(String, Bytes)>>>;
 
-    /// Takes signed requests, except into `full`, where there is no room.
+    /// Accepts signed requests, except into the bucket `full`.
     async fn put(
         State(objects): State<Objects>,
         method: Method,
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_object_is_put_under_its_path_and_a_bucket_that_takes_nothing_is_unavailable() {
+    async fn an_object_is_put_at_its_path_and_a_full_bucket_is_unavailable() {
         let objects = Objects::default();
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap());

@@ -1,5 +1,5 @@
-//! A folder: a file for each document. Owns that a file appears whole or not at all, and that a batch is on disk before
-//! any of it counts as delivered.
+//! A folder: a file for each document. Ensures that a file appears completely or not at all, and that a batch is on disk
+//! before any of it counts as delivered.
 //!
 //! Does not use `object_store`, whose local store syncs each file or none: see `docs/adr/0001-dependencies.md`.
 
@@ -47,7 +47,7 @@ impl Folder {
     pub(super) fn open(root: &Path) -> Result<Self, SinkError> {
         let wrong = |error: io::Error| SinkError::new(FIELD, format!("{}: {error}", root.display()));
         if !fs::metadata(root).map_err(wrong)?.is_dir() {
-            return Err(SinkError::new(FIELD, format!("{} is no folder", root.display())));
+            return Err(SinkError::new(FIELD, format!("{} is not a folder", root.display())));
         }
         let root = fs::canonicalize(root).map_err(wrong)?;
         let handle = File::open(&root).map_err(wrong)?;
@@ -106,7 +106,7 @@ impl Inner {
         let written = self.staging.path(&self.written.fetch_add(1, Ordering::Relaxed).to_string());
         let folder = path::folder(delivery);
         let target_folder = self.root.join(&folder);
-        // Folders come second: if the root is gone, nothing is created in its place.
+        // Folders come second: if the root is missing, nothing is created in its place.
         let staged = fs::write(&written, content)
             .and_then(|()| if made.contains(&folder) { Ok(()) } else { fs::create_dir_all(&target_folder) });
         match staged {
@@ -134,12 +134,12 @@ fn name(staged: &Answer<Staged>) -> Answer<()> {
     })
 }
 
-/// The next start removes what cannot be removed now.
+/// The next start removes files that cannot be removed now.
 fn discard(written: &Path) {
     drop(fs::remove_file(written));
 }
 
-/// A full or missing disk fails every document; a path that is taken fails only its own.
+/// A full or missing disk fails every document; an occupied path fails only its own.
 fn undelivered(error: &io::Error) -> DeliveryError {
     use io::ErrorKind::{AlreadyExists, InvalidFilename, IsADirectory, NotADirectory};
     let reason = error.to_string().into();

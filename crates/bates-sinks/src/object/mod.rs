@@ -1,5 +1,4 @@
-//! A file or an object for each document. Owns which of the two an address means. Must never take credentials from
-//! anywhere but the environment.
+//! A file or an object for each document; the address decides which. Must take credentials only from the environment.
 
 mod bucket;
 mod folder;
@@ -27,14 +26,14 @@ pub(crate) fn open(description: &ObjectDescription) -> Result<Box<dyn Sink>, Sin
     let wrong = |problem: &str| SinkError::new(FIELD, problem);
     let url = parse_url(&description.url, FIELD, "credentials come from the environment")?;
     if url.query().is_some() || url.fragment().is_some() {
-        return Err(wrong("it ends with its path: no ? and no #"));
+        return Err(wrong("the address must end with its path, without ? and #"));
     }
     match url.scheme() {
         "file" => {
-            let folder = url.to_file_path().map_err(|()| wrong("a folder is written as file:///folder"))?;
+            let folder = url.to_file_path().map_err(|()| wrong("expected file:///folder"))?;
             Ok(Box::new(Folder::open(&folder)?))
         }
         "s3" => Ok(Box::new(Bucket::open(&url)?)),
-        _ => Err(wrong("it begins with file:/// or s3://")),
+        _ => Err(wrong("expected an address that begins with file:/// or s3://")),
     }
 }

@@ -1,7 +1,7 @@
 //! The path of a document, which depends on its number alone, so that a second delivery overwrites the first.
 //!
-//! Invariant: no two places and numbers share a path, and no part of one is empty, `.`, `..`, hidden or long. An encoded
-//! part holds no `~`, which marks a cut; a folder has no `.` in its name, so none is named like a file.
+//! Invariant: no two scopes and numbers share a path, and no part of a path is empty, `.`, `..`, hidden or too long. An
+//! encoded part has no `~`, which marks a shortened part; a folder has no `.` in its name, so none is named like a file.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use bates_core::{Delivery, ScopeKey};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use sha2::{Digest as _, Sha256};
 
-/// File systems allow 255.
+/// File systems allow 255 bytes.
 const PART_BYTES_MAX: usize = 200;
 /// With a prefix of 200, a series of 64 and a number of 205 bytes, below the 1,024 that a bucket allows.
 const SCOPE_BYTES_MAX: usize = 500;
@@ -29,27 +29,24 @@ pub(super) fn folder(delivery: &Delivery) -> String {
 pub(super) fn file(delivery: &Delivery) -> String {
     let number = utf8_percent_encode(&delivery.number, IN_NUMBER).to_string();
     let number = if number.starts_with('.') { number.replacen('.', "%2E", 1) } else { number };
-    format!("{}.json", bounded(number, &delivery.number))
+    format!("{}.json", shorten(number, &delivery.number))
 }
 
 fn scope(key: &ScopeKey) -> String {
     let parts = key.as_str().split(' ');
-    let parts = parts.map(|part| bounded(utf8_percent_encode(part, IN_FOLDER).to_string(), part));
+    let parts = parts.map(|part| shorten(utf8_percent_encode(part, IN_FOLDER).to_string(), part));
     let path = parts.collect::<Vec<_>>().join("/");
     if path.len() > SCOPE_BYTES_MAX { format!("~{}", digest(key.as_str())) } else { path }
 }
 
-fn bounded(encoded: String, whole: &str) -> String {
-    if encoded.len() <= PART_BYTES_MAX {
-        encoded
-    } else {
-        format!("{}~{}", &encoded[..CUT_BYTES], digest(whole))
-    }
+fn shorten(encoded: String, whole: &str) -> String {
+    let shortened = || format!("{}~{}", &encoded[..CUT_BYTES], digest(whole));
+    if encoded.len() <= PART_BYTES_MAX { encoded } else { shortened() }
 }
 
 fn digest(text: &str) -> String {
     Sha256::digest(text).iter().fold(String::new(), |mut hex, byte| {
-        write!(hex, "{byte:02x}").expect("writing to a text does not fail");
+        let _ = write!(hex, "{byte:02x}");
         hex
     })
 }
@@ -74,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn no_part_leads_elsewhere_or_is_long_and_no_two_are_the_same() {
+    fn paths_are_distinct_and_no_part_is_special_or_too_long() {
         let wide = "x".repeat(300);
         let values = ["..", ".", "a", "A", "a.json", "~", "%2E", "a/b", "a\\b", "a%2Fb", "../..", &wide];
         let wider = values.map(|value| format!("{value}y"));

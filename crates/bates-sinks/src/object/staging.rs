@@ -1,5 +1,5 @@
-//! Where files are written before they have their names: `.staging/ID` below the root, one for each process. Owns syncing,
-//! and removing what a crash left. Must never touch the files of a live process.
+//! The folder in which files are written before they are renamed: `.staging/ID` below the root, one for each process. Owns
+//! syncing, and removing leftovers of a crash. Must never touch the files of a live process.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -22,11 +22,11 @@ impl Staging {
     pub(super) fn open(root: &Path) -> io::Result<Self> {
         let all = root.join(NAME);
         fs::create_dir_all(&all)?;
-        // Held until our folder is locked, so that no other process takes it for a leftover.
+        // Held until our folder is locked, so that no other process removes it as a leftover.
         let opening = File::open(&all)?;
         flock(&opening, FlockOperation::LockExclusive)?;
         for entry in fs::read_dir(&all)? {
-            remove_left(&entry?.path())?;
+            remove_leftover(&entry?.path())?;
         }
         let path = all.join(Uuid::now_v7().to_string());
         fs::create_dir(&path)?;
@@ -47,7 +47,7 @@ impl Drop for Staging {
     }
 }
 
-fn remove_left(path: &Path) -> io::Result<()> {
+fn remove_leftover(path: &Path) -> io::Result<()> {
     let lock = File::open(path)?;
     match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) if path.is_dir() => fs::remove_dir_all(path),
@@ -61,13 +61,9 @@ fn remove_left(path: &Path) -> io::Result<()> {
 ///
 /// Invariant: the root was opened before anything was written. Linux reports a failed write only to file handles that
 /// were open by then.
-pub(super) fn sync_all<'a>(
-    root: &File,
-    root_path: &Path,
-    files: impl Iterator<Item = &'a Path>,
-) -> io::Result<()> {
+pub(super) fn sync_all<'a>(root: &File, dir: &Path, files: impl Iterator<Item = &'a Path>) -> io::Result<()> {
     match sync_whole(root) {
-        Err(error) if error.kind() == io::ErrorKind::Unsupported => sync_each(root_path, files),
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => sync_each(dir, files),
         done => done,
     }
 }
@@ -97,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_left_goes_and_what_is_in_use_stays() {
+    fn opening_removes_leftovers_and_keeps_folders_in_use() {
         let root = tempfile::tempdir().unwrap();
         let left = root.path().join(NAME).join("left");
         fs::create_dir_all(&left).unwrap();
@@ -113,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_work_on_this_file_system() {
+    fn both_ways_to_sync_work_on_this_file_system() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("a/b")).unwrap();
         let file = folder.path().join("a/b/c");

@@ -1,5 +1,4 @@
-//! A PostgreSQL table: a row for each document. Owns the pool. Must never make or change a table, nor keep state in a
-//! session.
+//! A PostgreSQL table: a row for each document. Must never create or change a table, nor keep state in a session.
 
 mod rows;
 mod table;
@@ -25,9 +24,9 @@ use crate::secret::{self, Secret};
 
 const URL: &str = "postgres.url";
 
-/// Rows of one statement; far larger arrays cost more than the round trips that they save.
+/// Rows of one statement; far larger arrays cost more than the saved round trips.
 const BATCH_MAX: usize = 1_000;
-/// Few, because a database has few to give.
+/// Few, because a database allows few.
 const CONNECTIONS: usize = 4;
 /// Added to the timeout, so that the server gives up first.
 const GRACE: Duration = Duration::from_secs(2);
@@ -50,19 +49,15 @@ pub(crate) fn open(description: &PostgresDescription) -> Result<impl Sink, SinkE
     let PostgresDescription { url, password_file, table, timeout_ms } = description;
     let mut address = parse(url, URL)?;
     if password_file.is_some() && address.has_password() {
-        return Err(SinkError::new("postgres.password_file", "the url already holds a password"));
+        return Err(SinkError::new("postgres.password_file", "the url already holds a password: remove one"));
     }
     read_password(&mut address, password_file.as_deref(), URL, "postgres.password_file")?;
     let table = Table::parse(table).map_err(|problem| SinkError::new("postgres.table", problem))?;
     check_timeout("postgres.timeout_ms", *timeout_ms)?;
     let pool = address.pool(connector(&address, URL)?, CONNECTIONS);
     let pool = pool.map_err(|error| SinkError::new(URL, error.to_string()))?;
-    Ok(Postgres {
-        pool,
-        address,
-        insert: Insert::into(table, *timeout_ms),
-        timeout: Duration::from_millis(*timeout_ms),
-    })
+    let (insert, timeout) = (Insert::into(table, *timeout_ms), Duration::from_millis(*timeout_ms));
+    Ok(Postgres { pool, address, insert, timeout })
 }
 
 pub(crate) fn parse(url: &Secret, field: &'static str) -> Result<Address, SinkError> {
@@ -97,28 +92,28 @@ struct Postgres {
 impl Postgres {
     /// Halves a batch that fails because of one document, until every other document is inserted.
     async fn insert_each(&self, deliveries: &[Delivery], outcomes: &DeliveryOutcomes) {
-        let tell = |part: Range<usize>, outcome: Result<(), DeliveryError>| {
+        let report = |part: Range<usize>, outcome: Result<(), DeliveryError>| {
             part.for_each(|at| outcomes.report(at, outcome.clone()));
         };
-        let whole = 0..deliveries.len();
-        let mut left = vec![whole];
+        let all = 0..deliveries.len();
+        let mut left = vec![all];
         while let Some(part) = left.pop().filter(|part| !part.is_empty()) {
             match self.attempt(&deliveries[part.clone()]).await {
-                Ok(()) => tell(part, Ok(())),
+                Ok(()) => report(part, Ok(())),
                 Err(Failed::Document(_)) if part.len() > 1 => {
                     let middle = part.start + part.len() / 2;
                     left.extend([middle..part.end, part.start..middle]);
                 }
-                Err(Failed::Document(reason)) => tell(part, Err(DeliveryError::Refused(reason))),
-                // The rest is not tried: each part would wait for a timeout of its own.
+                Err(Failed::Document(reason)) => report(part, Err(DeliveryError::Refused(reason))),
+                // The other parts are not tried: each would wait for its own timeout.
                 Err(Failed::Sink(reason)) => {
-                    let away = Err(DeliveryError::Unavailable(reason));
-                    left.drain(..).chain([part]).for_each(|part| tell(part, away.clone()));
+                    let unavailable = Err(DeliveryError::Unavailable(reason));
+                    left.drain(..).chain([part]).for_each(|part| report(part, unavailable.clone()));
                 }
                 Err(Failed::Commit(reason)) => {
-                    tell(part, Err(DeliveryError::Unanswered(reason.clone())));
-                    let away = Err(DeliveryError::Unavailable(reason));
-                    left.drain(..).for_each(|part| tell(part, away.clone()));
+                    report(part, Err(DeliveryError::Unanswered(reason.clone())));
+                    let unavailable = Err(DeliveryError::Unavailable(reason));
+                    left.drain(..).for_each(|part| report(part, unavailable.clone()));
                 }
             }
         }

@@ -1,5 +1,5 @@
-//! Inserts a batch with one statement. Owns the statement, and what a failure means. Must never answer before the commit
-//! is on the disk of the server, as far as its settings allow.
+//! Inserts a batch with one statement, and decides what a failure means. Must never answer before the commit is on the
+//! disk of the server, as far as its settings allow.
 
 use bates_core::Delivery;
 use deadpool_postgres::{Client, Transaction};
@@ -9,7 +9,7 @@ use tokio_postgres::types::Type;
 use super::table::Table;
 
 pub(super) enum Failed {
-    /// The server does not take one of the documents.
+    /// The server refuses one of the documents.
     Document(Box<str>),
     /// The table, the database or the connection failed.
     Sink(Box<str>),
@@ -34,10 +34,10 @@ const TYPES: [Type; 7] = [
 ];
 
 impl Insert {
-    /// An existing row stays: what belongs to an event never changes, and an update would only make the table grow. The
-    /// timeout is the server's: otherwise an abandoned statement would go on waiting for a lock, one more with each try.
+    /// An existing row stays: the row of an event never changes, and an update would only make the table grow. The server
+    /// enforces the timeout: otherwise each attempt would leave a statement that waits for a lock.
     pub(super) fn into(table: Table, timeout_ms: u64) -> Self {
-        // The commit waits for the disk even where the server is set not to.
+        // The commit waits for the disk even if the settings of the server say otherwise.
         let settings = format!(
             "SELECT set_config('statement_timeout', '{timeout_ms}', true); \
              SELECT set_config('synchronous_commit', 'on', true) \
@@ -54,8 +54,8 @@ impl Insert {
     }
 
     pub(super) async fn run(&self, client: &mut Client, deliveries: &[Delivery]) -> Result<(), Failed> {
-        let transaction = self.inserted(client, deliveries).await.map_err(|error| self.judge(&error))?;
-        // A server that sent no error may have committed.
+        let transaction = self.insert(client, deliveries).await.map_err(|error| self.judge(&error))?;
+        // Without an error from the server, the rows may have been committed.
         let judge = |error: tokio_postgres::Error| match error.code() {
             Some(_) => self.judge(&error),
             None => Failed::Commit(reason(&error)),
@@ -64,19 +64,18 @@ impl Insert {
     }
 
     /// The statement is not prepared, so that it works behind PgBouncer.
-    async fn inserted<'c>(
+    async fn insert<'c>(
         &self,
         client: &'c mut Client,
         deliveries: &[Delivery],
     ) -> Result<Transaction<'c>, tokio_postgres::Error> {
-        let events: Vec<_> = deliveries.iter().map(|delivery| delivery.document_id).collect();
-        let series: Vec<_> = deliveries.iter().map(|delivery| delivery.scope_id.series.as_str()).collect();
-        let scopes: Vec<_> = deliveries.iter().map(|delivery| delivery.scope_id.scope.as_str()).collect();
-        let positions: Vec<_> =
-            deliveries.iter().map(|delivery| delivery.position.value().cast_signed()).collect();
-        let numbers: Vec<_> = deliveries.iter().map(|delivery| &*delivery.number).collect();
-        let documents: Vec<_> = deliveries.iter().map(|delivery| &*delivery.body).collect();
-        let created: Vec<_> = deliveries.iter().map(|delivery| delivery.created).collect();
+        let events: Vec<_> = deliveries.iter().map(|it| it.document_id).collect();
+        let series: Vec<_> = deliveries.iter().map(|it| it.scope_id.series.as_str()).collect();
+        let scopes: Vec<_> = deliveries.iter().map(|it| it.scope_id.scope.as_str()).collect();
+        let positions: Vec<_> = deliveries.iter().map(|it| it.position.value().cast_signed()).collect();
+        let numbers: Vec<_> = deliveries.iter().map(|it| &*it.number).collect();
+        let documents: Vec<_> = deliveries.iter().map(|it| &*it.body).collect();
+        let created: Vec<_> = deliveries.iter().map(|it| it.created).collect();
         let values: [&(dyn tokio_postgres::types::ToSql + Sync); 7] =
             [&events, &series, &scopes, &positions, &numbers, &documents, &created];
         let values: Vec<_> = values.into_iter().zip(TYPES).collect();
@@ -92,7 +91,7 @@ impl Insert {
             .contains(code)
         {
             let definition = self.table.definition();
-            return Failed::Sink(format!("{}; the table is made by: {definition}", reason(error)).into());
+            return Failed::Sink(format!("{}; create the table with: {definition}", reason(error)).into());
         }
         // Bad data, a constraint, a limit of the program, and errors raised by a trigger.
         if ["22", "23", "54", "P0"].contains(&&code.code()[..2]) {
@@ -107,7 +106,7 @@ impl Insert {
 pub(crate) fn reason(error: &(dyn std::error::Error + 'static)) -> Box<str> {
     let innermost = std::iter::successors(Some(error), |&error| error.source()).last().unwrap_or(error);
     match innermost.downcast_ref::<tokio_postgres::error::DbError>() {
-        Some(told) => format!("{} ({})", told.message(), told.code().code()).into(),
+        Some(error) => format!("{} ({})", error.message(), error.code().code()).into(),
         None => innermost.to_string().into(),
     }
 }

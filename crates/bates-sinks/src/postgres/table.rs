@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-/// PostgreSQL cuts longer names, and two of them would become one.
+/// PostgreSQL cuts longer names, so two of them could become the same.
 const NAME_BYTES_MAX: usize = 63;
 
-/// Quoted as a statement needs it.
+/// Quoted for use in a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Table(String);
 
@@ -16,7 +16,7 @@ impl Table {
         if text.split('.').count() <= 2 && text.split('.').all(is_name) {
             Ok(Self(format!("\"{}\"", text.replace('.', "\".\""))))
         } else {
-            Err("it is table or schema.table, each a letter or _, then up to 62 letters, digits and _")
+            Err("expected table or schema.table, each a letter or _, then up to 62 letters, digits and _")
         }
     }
 
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_quoted_and_nothing_else_gets_in() {
+    fn names_are_quoted_and_other_texts_are_refused() {
         assert_eq!(Table::parse("Documents").unwrap().to_string(), r#""Documents""#);
         assert_eq!(Table::parse("archive._d1").unwrap().to_string(), r#""archive"."_d1""#);
         let long = "x".repeat(64);

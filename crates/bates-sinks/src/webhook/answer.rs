@@ -1,19 +1,19 @@
-//! What an answer means for a document. Owns which statuses are worth another try. Must never read a whole body, and never
-//! show the address, which may hold a token.
+//! Decides from an answer whether a document is delivered, refused or tried again. Must never read a large body completely,
+//! and never show the address, which may hold a token.
 
 use std::error::Error as _;
 
 use bates_core::DeliveryError;
 use reqwest::{Response, StatusCode};
 
-/// Enough for any message to a person; the rest of the body is not read.
+/// Enough for an error message; the rest of the body is not read.
 const BODY_BYTES_MAX: usize = 4_096;
 const SHOWN_CHARS_MAX: usize = 200;
 
 pub(super) async fn judge(mut response: Response) -> Result<(), DeliveryError> {
     let status = response.status();
-    // The status decides. The body is read all the same, so that the connection can be used again.
-    let body = opening(&mut response).await;
+    // Only the status decides. The body is read so that the connection can be reused.
+    let body = read_start(&mut response).await;
     if status.is_success() {
         return Ok(());
     }
@@ -36,20 +36,18 @@ pub(super) fn unreached(error: reqwest::Error) -> DeliveryError {
     let is_sent = !error.is_connect() && !error.is_builder();
     let undelivered = if is_sent { DeliveryError::Unanswered } else { DeliveryError::Unavailable };
     if error.is_timeout() {
-        return undelivered("it did not answer in time".into());
+        return undelivered("the receiver did not answer in time".into());
     }
     let sources = std::iter::successors(error.source(), |&error| error.source());
     undelivered(sources.fold(error.to_string(), |reason, source| format!("{reason}: {source}")).into())
 }
 
-/// A redirect is not final: it says nothing of the document, and an operator may correct the address.
+/// A redirect is not final: it says nothing about the document, and an operator may correct the address.
 fn is_final(status: StatusCode) -> bool {
-    let again =
-        [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_EARLY, StatusCode::TOO_MANY_REQUESTS].contains(&status);
-    status.is_client_error() && !again
+    status.is_client_error() && !matches!(status.as_u16(), 408 | 425 | 429)
 }
 
-async fn opening(response: &mut Response) -> Vec<u8> {
+async fn read_start(response: &mut Response) -> Vec<u8> {
     let mut body = Vec::new();
     while let Ok(Some(chunk)) = response.chunk().await {
         let left = BODY_BYTES_MAX - body.len();

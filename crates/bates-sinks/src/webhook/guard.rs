@@ -1,4 +1,4 @@
-//! Which addresses a webhook may have. Owns the list of private networks.
+//! Refuses webhooks with private addresses. Owns the list of private networks.
 //!
 //! Invariant: the address that is checked is the one that is connected to. The guard is the resolver of the client, so a
 //! name is checked each time it is resolved; a literal address needs no resolver, and is checked when the sink is opened.
@@ -14,7 +14,7 @@ pub(super) struct Guard {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("its name resolves to a private address; if that is meant, say allow_private: true")]
+#[error("the name resolves to a private address: set allow_private: true to allow it")]
 struct Private;
 
 impl Resolve for Guard {
@@ -22,7 +22,7 @@ impl Resolve for Guard {
         let allow_private = self.allow_private;
         Box::pin(async move {
             let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
-            // The owner of the name could choose which of several is used, so one is enough to refuse.
+            // One private address is enough to refuse: the owner of the name could choose which one is used.
             if !allow_private && found.iter().any(|address| is_private(address.ip())) {
                 return Err(Private.into());
             }
@@ -37,7 +37,7 @@ pub(super) fn is_private_literal(url: &Url) -> bool {
     host.parse().is_ok_and(is_private)
 }
 
-/// Whether only this machine, this network or this provider reaches the address.
+/// Whether the address is reachable only from this machine, this network or this provider.
 fn is_private(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_private_v4(address),
@@ -64,8 +64,7 @@ fn is_private_v4(address: Ipv4Addr) -> bool {
 }
 
 fn is_private_v6(address: Ipv6Addr) -> bool {
-    let embedded =
-        |high: u16, low: u16| is_private_v4(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)));
+    let embedded = |high, low| is_private_v4(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)));
     match address.segments() {
         // Embedded IPv4: mapped, by a translator, and 6to4.
         [0, 0, 0, 0, 0, 0xffff, high, low]
@@ -83,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_the_internet_is_private_in_every_spelling() {
+    fn addresses_outside_the_internet_are_private_in_every_notation() {
         let private = "0.0.0.0 10.1.2.3 100.64.0.1 100.127.255.255 100.100.100.200 127.0.0.1 127.9.9.9 \
             169.254.169.254 172.16.0.1 172.31.255.255 192.0.0.192 192.0.2.1 192.168.1.1 198.18.0.1 198.19.9.9 \
             198.51.100.1 203.0.113.1 224.0.0.1 240.0.0.1 255.255.255.255 168.63.129.16 :: ::1 ::127.0.0.1 \
@@ -101,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_written_out_is_seen_through_however_it_is_written() {
+    fn a_literal_address_is_recognized_in_every_notation() {
         for url in [
             "https://127.0.0.1/",
             "https://127.1/",

@@ -31,7 +31,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct WebhookDescription {
     /// May hold a token in its path, which is never shown.
     pub url: Secret,
-    /// `whsec_` and base64; several, with spaces between them, while one replaces another.
+    /// `whsec_` and base64. While one secret replaces another, several with spaces between them.
     #[serde(default)]
     pub secret: Option<Secret>,
     /// A file with the secret instead.
@@ -40,7 +40,7 @@ pub struct WebhookDescription {
     /// Whether the address may be private, and without TLS.
     #[serde(default)]
     pub allow_private: bool,
-    /// Of a request, with its answer.
+    /// For a request and its answer.
     #[serde(default = "timeout_ms")]
     pub timeout_ms: u64,
     #[serde(default = "concurrency")]
@@ -55,14 +55,15 @@ const fn concurrency() -> usize {
 pub(crate) fn open(description: &WebhookDescription) -> Result<impl Sink, SinkError> {
     let WebhookDescription { secret, secret_file, allow_private, timeout_ms, concurrency, .. } = description;
     let url = address(description)?;
-    let given =
-        secret::given(secret.as_ref(), secret_file.as_deref(), "webhook.secret", "webhook.secret_file")?;
-    let secret =
-        given.ok_or_else(|| SinkError::new("webhook.secret", "give a secret, or a secret_file with one"))?;
-    let signer = Signer::new(&secret).map_err(|problem| SinkError::new("webhook.secret", problem))?;
+    let (secret, file) = (secret.as_ref(), secret_file.as_deref());
+    let secret = secret::given(secret, file, "webhook.secret", "webhook.secret_file")?;
+    let wrong = |problem: Box<str>| SinkError::new("webhook.secret", problem);
+    let secret = secret.ok_or_else(|| wrong("missing: set secret or secret_file".into()))?;
+    let signer = Signer::new(&secret).map_err(wrong)?;
     check_timeout("webhook.timeout_ms", *timeout_ms)?;
     if !(1..=CONCURRENCY_MAX).contains(concurrency) {
-        return Err(SinkError::new("webhook.concurrency", format!("it is between 1 and {CONCURRENCY_MAX}")));
+        let problem = format!("{concurrency} is out of range: expected 1 to {CONCURRENCY_MAX}");
+        return Err(SinkError::new("webhook.concurrency", problem));
     }
     let client = client(*allow_private, Duration::from_millis(*timeout_ms))
         .map_err(|problem| SinkError::new("webhook.url", problem))?;
@@ -75,11 +76,11 @@ fn address(description: &WebhookDescription) -> Result<Url, SinkError> {
     match url.scheme() {
         "https" => {}
         "http" if description.allow_private => {}
-        "http" => return Err(wrong("it begins with https://; http:// needs allow_private: true")),
-        _ => return Err(wrong("it begins with https://")),
+        "http" => return Err(wrong("expected https://; http:// needs allow_private: true")),
+        _ => return Err(wrong("expected an address that begins with https://")),
     }
     if !description.allow_private && guard::is_private_literal(&url) {
-        return Err(wrong("this is a private address; if that is meant, say allow_private: true"));
+        return Err(wrong("the address is private: set allow_private: true to allow it"));
     }
     Ok(url)
 }
@@ -89,7 +90,7 @@ fn origin(url: &Url) -> String {
     format!("{}://{}{port}", url.scheme(), url.host_str().unwrap_or_default())
 }
 
-/// Ignores proxies of the environment: a proxy would connect to addresses that the guard never saw.
+/// Ignores proxies of the environment: a proxy would connect to addresses that the guard did not check.
 fn client(allow_private: bool, timeout: Duration) -> Result<Client, Box<str>> {
     let builder = Client::builder()
         .tls_backend_preconfigured(root_certificates(&Trust::System).and_then(client_config)?)
@@ -146,7 +147,7 @@ impl Sink for Webhook {
         }))
     }
 
-    /// Equal to the concurrency, so that a server that hangs holds up a batch for one timeout, not for several.
+    /// Equal to the concurrency, so that a server that hangs delays a batch by one timeout, not by several.
     fn batch_max(&self) -> usize {
         self.concurrency
     }

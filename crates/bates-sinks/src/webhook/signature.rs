@@ -1,4 +1,4 @@
-//! Signatures of Standard Webhooks 1.0: HMAC-SHA256 over id, time and body. Must never sign what is not sent.
+//! Signatures of Standard Webhooks 1.0: HMAC-SHA256 over id, time and body. Must sign exactly the bytes that are sent.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,7 +11,7 @@ use crate::secret::Secret;
 const PREFIX: &str = "whsec_";
 /// Length of a secret, from the specification.
 const BYTES: std::ops::RangeInclusive<usize> = 24..=64;
-/// Each costs every request a signature.
+/// Every request has a signature for each.
 const SECRETS_MAX: usize = 4;
 
 /// Signs with every key.
@@ -21,9 +21,9 @@ impl Signer {
     pub(super) fn new(secret: &Secret) -> Result<Self, Box<str>> {
         let keys: Vec<_> = secret.reveal().split_ascii_whitespace().map(key).collect::<Result<_, _>>()?;
         match keys.len() {
-            0 => Err("it is empty".into()),
+            0 => Err("the secret is empty".into()),
             1..=SECRETS_MAX => Ok(Self(keys)),
-            _ => Err(format!("at most {SECRETS_MAX} secrets").into()),
+            _ => Err(format!("expected at most {SECRETS_MAX} secrets").into()),
         }
     }
 
@@ -41,13 +41,13 @@ impl Signer {
 
 /// The problems must not quote the secret.
 fn key(text: &str) -> Result<Zeroizing<Vec<u8>>, Box<str>> {
-    let encoded = text.strip_prefix(PREFIX).ok_or("a secret begins with whsec_")?;
-    let bytes = STANDARD.decode(encoded).map_err(|_| "what follows whsec_ is base64, and this is not")?;
+    let encoded = text.strip_prefix(PREFIX).ok_or("expected a secret that begins with whsec_")?;
+    let bytes = STANDARD.decode(encoded).map_err(|_| "expected base64 after whsec_")?;
     let bytes = Zeroizing::new(bytes);
     if BYTES.contains(&bytes.len()) {
         Ok(bytes)
     } else {
-        Err(format!("a secret has {} to {} bytes before base64", BYTES.start(), BYTES.end()).into())
+        Err(format!("expected {} to {} bytes after base64 is decoded", BYTES.start(), BYTES.end()).into())
     }
 }
 
@@ -57,9 +57,8 @@ mod tests {
 
     const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
-    /// The example that the libraries of the specification share.
     #[test]
-    fn the_example_of_the_specification_is_signed_as_there() {
+    fn the_example_of_the_specification_has_its_signature() {
         let signed = Signer::new(&Secret::new(SECRET)).unwrap().sign(
             "msg_p5jXN8AQM9LWM0D4loKWxJek",
             1_614_265_330,
@@ -69,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_cannot_be_one_is_refused_without_showing_it() {
+    fn the_error_of_an_invalid_secret_does_not_show_it() {
         let short = format!("whsec_{}", STANDARD.encode([7; 23]));
         let long = format!("whsec_{}", STANDARD.encode([7; 65]));
         let many = [SECRET; 5].join(" ");

@@ -77,10 +77,10 @@ fn the_refusal_of_a_webhook_names_the_wrong_field() {
         (json!({"secret": "hunter2"}), "webhook.secret: "),
         (json!({"secret_file": "/nowhere"}), "webhook.secret_file: "),
         (json!({"secret": null, "secret_file": "/nowhere"}), "webhook.secret_file: "),
-        (json!({"timeout_ms": 0}), "webhook.timeout_ms: it is 0 and may be 1 to 25000: "),
+        (json!({"timeout_ms": 0}), "webhook.timeout_ms: 0 is out of range: expected 1 to 25000, "),
         (
             json!({"timeout_ms": 60_000}),
-            "webhook.timeout_ms: it is 60000 and may be 1 to 25000: a document is claimed for 30000 ms",
+            "webhook.timeout_ms: 60000 is out of range: expected 1 to 25000, because a document is claimed for 30000 ms",
         ),
         (json!({"concurrency": 0}), "webhook.concurrency: "),
         (json!({"concurrency": 10_000}), "webhook.concurrency: "),
@@ -119,7 +119,7 @@ fn the_refusal_of_a_folder_bucket_or_table_names_the_wrong_field() {
         (json!({"url": url, "table": "t", "timeout_ms": 0}), "postgres.timeout_ms: "),
         (
             json!({"url": url, "table": "t", "timeout_ms": 25_001}),
-            "postgres.timeout_ms: it is 25001 and may be 1 to 25000: ",
+            "postgres.timeout_ms: 25001 is out of range: expected 1 to 25000, ",
         ),
         (json!({"url": url, "table": "t", "password_file": empty}), "postgres.password_file: "),
         (

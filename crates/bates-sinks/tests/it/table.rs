@@ -80,7 +80,7 @@ async fn the_error_for_a_missing_table_contains_the_sql_to_create_it() {
     let answers = sink.deliver(&batch).await;
     assert!(answers.iter().all(is_unavailable), "{answers:?}");
     let reason = answers[0].as_ref().unwrap_err().to_string();
-    let (_, definition) = reason.split_once("the table is made by: ").expect(&reason);
+    let (_, definition) = reason.split_once("create the table with: ").expect(&reason);
     let client = connect(&server).await;
     client.batch_execute(&format!("CREATE SCHEMA archive; {definition}")).await.unwrap();
     assert!(sink.deliver(&batch).await.iter().all(Result::is_ok));

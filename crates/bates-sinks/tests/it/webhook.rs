@@ -105,7 +105,7 @@ async fn a_hanging_request_times_out_and_delays_no_other() {
     let hang = json!("hang");
     let started = Instant::now();
     let answers = sink.deliver(&deliveries(&[hang, json!(200), json!(200), json!(200)])).await;
-    assert_eq!(answers[0], Err(DeliveryError::Unanswered("it did not answer in time".into())));
+    assert_eq!(answers[0], Err(DeliveryError::Unanswered("the receiver did not answer in time".into())));
     assert_eq!(answers[1..], [Ok(()), Ok(()), Ok(())]);
     assert!(started.elapsed() < Duration::from_secs(10));
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use bates_core::{Machine, Position, PositionRange, ScopeKey, SeriesEntry, Store};
+use bates_pattern::ParsedIdentifier;
 use bates_postgres::{Address, IdPools, OpenError};
 
 use super::AdoptArgs;
@@ -94,8 +95,8 @@ fn read_file(file: &Path, column: Option<&str>, entry: Arc<SeriesEntry>) -> Resu
 }
 
 impl EarlierNumbers {
-    fn new(entry: Arc<SeriesEntry>, from: String) -> Self {
-        Self { entry, source: from, scopes: BTreeMap::new(), count: 0, unrecognized: 0 }
+    fn new(entry: Arc<SeriesEntry>, source: String) -> Self {
+        Self { entry, source, scopes: BTreeMap::new(), count: 0, unrecognized: 0 }
     }
 
     pub(super) fn is_shuffled(&self) -> bool {
@@ -119,10 +120,10 @@ impl EarlierNumbers {
         let parsed = entry.series().pattern().parse(text).ok();
         // A number that does not show its whole scope could belong to several scopes.
         let parsed = parsed.filter(|parsed| parsed.parameters().count() == entry.parameters().count());
-        let found = parsed.and_then(|parsed| {
-            Some((ScopeKey::new(parsed.parameters(), parsed.period()).ok()?, parsed.position()))
-        });
-        let Some((scope, position)) = found else {
+        let locate = |it: ParsedIdentifier<'_, '_>| {
+            Some((ScopeKey::new(it.parameters(), it.period()).ok()?, it.position()))
+        };
+        let Some((scope, position)) = parsed.and_then(locate) else {
             self.unrecognized += 1;
             if self.unrecognized <= UNRECOGNIZED_SHOWN {
                 output::print_note(&format!("not a number of the series: {:?}", output::sanitize(text)));

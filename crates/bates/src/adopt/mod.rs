@@ -100,8 +100,7 @@ async fn adopt(store: impl Store, mut config: Config, args: &AdoptArgs, out: &mu
     }
     for earlier in &all {
         empty_pools(machine, earlier, args).await?;
-        let is_shuffled = earlier.is_shuffled();
-        let outcome = if is_shuffled {
+        let outcome = if earlier.is_shuffled() {
             adopt_positions(machine, earlier).await?
         } else {
             raise_cursors(machine, earlier).await?
@@ -128,13 +127,9 @@ async fn recall<S: Store>(
     args.recall.release(machine, earlier.entry.series().name(), stage, is_adopted).await
 }
 
-async fn empty_pools<S: Store>(
-    machine: &Machine<S>,
-    earlier: &EarlierNumbers,
-    args: &AdoptArgs,
-) -> Result<()> {
-    for scope in earlier.scopes.keys() {
-        empty_pool(machine, &earlier.entry, scope, args.without_pools).await?;
+async fn empty_pools<S: Store>(machine: &Machine<S>, of: &EarlierNumbers, args: &AdoptArgs) -> Result<()> {
+    for scope in of.scopes.keys() {
+        empty_pool(machine, &of.entry, scope, args.without_pools).await?;
     }
     Ok(())
 }
@@ -142,8 +137,8 @@ async fn empty_pools<S: Store>(
 async fn raise_cursors<S: Store>(machine: &Machine<S>, earlier: &EarlierNumbers) -> Result<String> {
     let mut raised = 0;
     for (scope, Positions { highest, .. }) in &earlier.scopes {
-        raised +=
-            u64::from(machine.raise_scope_floor(&earlier.entry, scope, highest + 1).await? == highest + 1);
+        let next = machine.raise_scope_floor(&earlier.entry, scope, highest + 1).await?;
+        raised += u64::from(next == highest + 1);
     }
     Ok(format!("{} set just past them", count_of(raised, "cursor")))
 }
@@ -161,11 +156,9 @@ async fn adopt_positions<S: Store>(machine: &Machine<S>, earlier: &EarlierNumber
     }
     progress.end();
     let outcome = "each is skipped from now on";
+    if granted == 0 {
+        return Ok(outcome.to_owned());
+    }
     let were = if granted == 1 { "was" } else { "were" };
-    Ok(match granted {
-        0 => outcome.to_owned(),
-        _ => format!(
-            "{outcome}; {granted} of them {were} granted before, so Bates may have issued them already"
-        ),
-    })
+    Ok(format!("{outcome}; {granted} of them {were} granted before, so Bates may have issued them already"))
 }

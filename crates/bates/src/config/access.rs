@@ -43,8 +43,7 @@ fn read_tokens<'t>(Reader { tree, mistakes }: &mut Reader<'t, '_>) -> Vec<(&'t s
     let mut named = Vec::new();
     for (name, token) in entries {
         if name.parse::<bates_core::SeriesName>().is_err() || RESERVED_NAMES.contains(&&**name) {
-            let rule =
-                "a lower-case letter, then up to 63 of a-z, 0-9, _ and -; default and unknown are reserved";
+            let rule = "a lower-case letter, then up to 63 of a-z, 0-9, _ and -, not default or unknown";
             mistakes.add(&token.origin, format!("tokens: invalid name {name:?}: expected {rule}"));
         } else if let Some(keys) = token.entries()
             && keys.iter().all(|(key, _)| TOKEN_KEYS.contains(&&**key))

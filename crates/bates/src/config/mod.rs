@@ -1,5 +1,6 @@
 //! The configuration: a file, the environment, flags and defaults. Read as a whole, so that every mistake is reported
 //! at once, with its origin.
+#![allow(clippy::doc_markdown, reason = "clap prints these comments as they are")]
 
 mod access;
 mod environment;
@@ -17,6 +18,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use bates_core::{SeriesName, SeriesSpec};
+use bates_postgres::Address;
 use bates_server::Access;
 use clap::Args;
 
@@ -54,18 +56,12 @@ const KEYS: [&str; 14] = [
 /// Where the configuration comes from.
 #[derive(Debug, Default, Args)]
 pub(crate) struct ConfigArgs {
-    #[arg(
-        long,
-        value_name = "FILE",
-        help = "The configuration file [env: BATES_CONFIG] [default: bates.yaml, if it exists]"
-    )]
+    /// The configuration file [env: BATES_CONFIG] [default: bates.yaml, if it exists]
+    #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    #[arg(
-        long,
-        value_name = "FILE",
-        help = "The configuration file of an OpenG2P id-generator; its variables ID_GENERATOR__…, DB_HOST, … apply as well"
-    )]
+    /// The configuration file of an OpenG2P id-generator; its variables ID_GENERATOR__…, DB_HOST, … apply as well
+    #[arg(long, value_name = "FILE")]
     openg2p_config: Option<PathBuf>,
 
     /// The folder of the embedded store; created if missing [default: bates-data]
@@ -89,7 +85,7 @@ pub(crate) struct Config {
     /// Serve the contract of the OpenG2P id-generator without a secret.
     pub(crate) openg2p_without_secret: bool,
     /// The database that the variables of an id-generator name; the store may be another one.
-    pub(crate) id_generator_database: Option<bates_postgres::Address>,
+    pub(crate) id_generator_database: Option<Address>,
     /// `None`: gaps are found only on request.
     pub(crate) reconcile_period: Option<Duration>,
     pub(crate) file: Option<PathBuf>,
@@ -132,19 +128,14 @@ impl ConfigArgs {
         let tree = serde_saphyr::from_str(&text);
         let mut tree: Node = tree.map_err(|error| anyhow!("{}: {error}", shown.display()))?;
         let mut mistakes = Mistakes::default();
-        let id_generator = match &self.openg2p_config {
+        let id_generator_database = match &self.openg2p_config {
             Some(openg2p) => add_openg2p_series(&mut tree, openg2p, &mut mistakes)?,
-            None => {
-                add_built_in_series(&mut tree)?;
-                None
-            }
+            None => add_built_in_series(&mut tree).map(|()| None)?,
         };
         environment::overlay(&mut tree, &mut mistakes);
         self.overlay_flags(&mut tree, http, resp)?;
-        let config = read(&tree, file.clone(), &mut mistakes)
-            .map(|config| Config { id_generator_database: id_generator, ..config });
-        match config {
-            Some(config) if mistakes.count() == 0 => Ok(config),
+        match read(&tree, file.clone(), &mut mistakes) {
+            Some(config) if mistakes.count() == 0 => Ok(Config { id_generator_database, ..config }),
             _ => bail!("{}", mistakes.report(shown)),
         }
     }
@@ -166,9 +157,9 @@ impl ConfigArgs {
     }
 
     fn overlay_flags(&self, tree: &mut Node, http: Option<&str>, resp: Option<&str>) -> Result<()> {
-        let folder =
-            self.data.as_ref().map(|data| data.to_str().context("--data must be UTF-8")).transpose()?;
-        let data = folder.map(|folder| format!("sqlite:{folder}"));
+        let utf8 =
+            |data: &PathBuf| data.to_str().map(|it| format!("sqlite:{it}")).context("--data must be UTF-8");
+        let data = self.data.as_ref().map(utf8).transpose()?;
         for (flag, key, value) in
             [("--data", "store", data.as_deref()), ("--http", "http", http), ("--resp", "resp", resp)]
         {
@@ -192,18 +183,13 @@ fn add_built_in_series(tree: &mut Node) -> Result<()> {
 }
 
 /// Adds the ID types of an OpenG2P id-generator; its database is the store unless another one is named.
-fn add_openg2p_series(
-    tree: &mut Node,
-    file: &Path,
-    mistakes: &mut Mistakes,
-) -> Result<Option<bates_postgres::Address>> {
+fn add_openg2p_series(tree: &mut Node, file: &Path, mistakes: &mut Mistakes) -> Result<Option<Address>> {
     let origin = Origin::Flag("--openg2p-config");
     let variables = std::env::vars().collect();
     let described: Node = serde_saphyr::from_str(&openg2p::series(file, &variables)?)?;
     for (name, node) in described.get("series").and_then(Node::entries).unwrap_or_default() {
         if tree.get("series").is_some_and(|series| series.get(name).is_some()) {
-            let problem =
-                format!("series {name:?} is an ID type here and also in the configuration of Bates");
+            let problem = format!("series {name:?} is an ID type here and in the configuration of Bates");
             mistakes.add(&origin, problem);
         }
         let mut node = node.clone();
@@ -215,7 +201,7 @@ fn add_openg2p_series(
     if tree.get("store").is_none() {
         *tree.get_or_insert(&["store".to_owned()], &origin) = Node::text(&store, origin.clone());
     }
-    let address = bates_postgres::Address::parse(&store).map_err(bates_postgres::OpenError::from);
+    let address = Address::parse(&store).map_err(bates_postgres::OpenError::from);
     Ok(Some(address.context("invalid database in DB_HOST, DB_PORT, DB_NAME, DB_USER or DB_PASSWORD")?))
 }
 
@@ -236,17 +222,16 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<C
     let hours = reader.number("outbox_retention_hours", 7 * 24, 0..=876_000);
     let minutes = reader.number("reconcile_minutes", 60, 0..=1_000_000);
     let openg2p_without_secret = reader.flag("openg2p_without_secret");
-    let series::SeriesConfig { specs: series, sinks, document_sources: documents, pools } =
-        series::read(tree.get("series"), mistakes);
+    let series = series::read(tree.get("series"), mistakes);
     Some(Config {
         store: store?,
         http,
         resp,
         access: access?,
-        series,
-        sinks,
-        pools,
-        document_sources: documents,
+        series: series.specs,
+        sinks: series.sinks,
+        pools: series.pools,
+        document_sources: series.document_sources,
         attempts_max: u32::try_from(attempts).unwrap_or(5),
         retention: Duration::from_hours(hours),
         openg2p_without_secret,

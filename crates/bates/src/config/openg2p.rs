@@ -63,8 +63,8 @@ pub(crate) fn series(file: &Path, variables: &BTreeMap<String, String>) -> Resul
         overlay_variable(&mut tree, name, value);
     }
     let described = tree.get(PREFIX).map_or(Json::Null, Node::to_json);
-    let (id_generator, unknown) =
-        read(&described).map_err(|problem| anyhow!("{shown}: id_generator: {problem}"))?;
+    let parsed = read(&described).map_err(|problem| anyhow!("{shown}: id_generator: {problem}"));
+    let (id_generator, unknown) = parsed?;
     for name in unknown {
         output::print_note(&format!("{shown}: id_generator: unknown key {name} is ignored"));
     }
@@ -128,13 +128,9 @@ fn parse_id_types(value: &Json) -> Result<BTreeMap<String, usize>, String> {
         if length < 2 {
             return Err(format!("{name}: id_length: expected at least 2, a digit and the check digit"));
         }
-        let is_name = (2..=64).contains(&name.len())
-            && name.starts_with(|first: char| first.is_ascii_lowercase())
-            && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'));
-        if !is_name {
-            return Err(format!(
-                "invalid ID type {name:?}: expected a lower-case letter and 1 to 63 of a-z, 0-9 and _"
-            ));
+        if !bates_server::http::is_id_type_name(name) {
+            let rule = "a lower-case letter and 1 to 63 of a-z, 0-9 and _";
+            return Err(format!("invalid ID type {name:?}: expected {rule}"));
         }
         Ok((name.clone(), length))
     };
@@ -158,12 +154,9 @@ fn to_yaml(id_generator: &IdGenerator) -> String {
     let mut text = String::from("series:\n");
     for (name, id_length) in &id_generator.id_types {
         let pattern = quoted(&format!("{{seq:{}}}{{check:verhoeff}}", id_length - 1));
-        let reject = quoted(&rule_set(id_generator));
-        let _ = write!(
-            text,
-            "  {}:\n    pattern: {pattern}\n    order: shuffled\n    reject: {reject}\n",
-            quoted(name)
-        );
+        let (name, reject) = (quoted(name), quoted(&rule_set(id_generator)));
+        let _ =
+            write!(text, "  {name}:\n    pattern: {pattern}\n    order: shuffled\n    reject: {reject}\n");
         if !id_generator.restricted_numbers.is_empty() {
             let _ = writeln!(text, "    restrict: {restrict}");
         }
@@ -266,32 +259,20 @@ mod tests {
     #[test]
     fn mistakes_in_the_file_are_reported_with_their_key() {
         for (text, expected) in [
-            ("id_generator: {id_types: {}}", "has no ID types"),
-            ("series: {}", "has no ID types"),
-            (
-                "id_generator: {id_types: {xy: {id_length: 1}}}",
-                "id_types: xy: id_length: expected at least 2",
-            ),
-            ("id_generator: {id_types: {xy: {length: 5}}}", "id_types: xy: missing id_length"),
-            (
-                "id_generator: {id_types: {xy: {id_length: six}}}",
-                "xy: id_length: expected a whole number, not \"six\"",
-            ),
-            ("id_generator: {id_types: {xy: 6}}", "xy: missing id_length"),
-            ("id_generator: {id_types: {x: {id_length: 6}}}", "invalid ID type \"x\""),
-            ("id_generator: {id_types: {farmer-x: {id_length: 6}}}", "invalid ID type \"farmer-x\""),
-            (
-                "id_generator: {sequence_limit: many, id_types: {xy: {id_length: 5}}}",
-                "sequence_limit: expected a whole",
-            ),
-            (
-                "id_generator: {not_start_with: 0, id_types: {xy: {id_length: 5}}}",
-                "not_start_with: expected a list",
-            ),
-            ("id_generator: [", ":"),
+            ("{id_types: {}}", "has no ID types"),
+            ("{}\nseries: {}", "has no ID types"),
+            ("{id_types: {xy: {id_length: 1}}}", "id_types: xy: id_length: expected at least 2"),
+            ("{id_types: {xy: {length: 5}}}", "id_types: xy: missing id_length"),
+            ("{id_types: {xy: {id_length: six}}}", "xy: id_length: expected a whole number, not \"six\""),
+            ("{id_types: {xy: 6}}", "xy: missing id_length"),
+            ("{id_types: {x: {id_length: 6}}}", "invalid ID type \"x\""),
+            ("{id_types: {farmer-x: {id_length: 6}}}", "invalid ID type \"farmer-x\""),
+            ("{sequence_limit: many, id_types: {xy: {id_length: 5}}}", "sequence_limit: expected a whole"),
+            ("{not_start_with: 0, id_types: {xy: {id_length: 5}}}", "not_start_with: expected a list"),
+            ("[", ":"),
         ] {
-            let refused = format!("{:#}", read(text, []).unwrap_err());
-            assert!(refused.contains(expected), "{text}: {refused}");
+            let error = format!("{:#}", read(&format!("id_generator: {text}"), []).unwrap_err());
+            assert!(error.contains(expected), "{text}: {error}");
         }
     }
 

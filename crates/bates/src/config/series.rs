@@ -5,6 +5,8 @@ use std::fmt::Display;
 
 use bates_api::SeriesDescription;
 use bates_core::{PoolSettings, Promise, ScopeMatcher, SeriesName, SeriesSpec};
+use bates_redis::PoolDescription;
+use bates_sinks::{DocumentSourceDescription, SinkDescription};
 use serde::de::DeserializeOwned;
 
 use super::Mistakes;
@@ -13,15 +15,15 @@ use super::tree::Node;
 #[derive(Clone, Debug)]
 pub(crate) struct SeriesPool {
     pub(crate) series: SeriesName,
-    pub(crate) pool: bates_redis::PoolDescription,
+    pub(crate) pool: PoolDescription,
     pub(crate) settings: PoolSettings,
 }
 
 #[derive(Default)]
 pub(super) struct SeriesConfig {
     pub(super) specs: Vec<SeriesSpec>,
-    pub(super) sinks: BTreeMap<SeriesName, bates_sinks::SinkDescription>,
-    pub(super) document_sources: BTreeMap<SeriesName, bates_sinks::DocumentSourceDescription>,
+    pub(super) sinks: BTreeMap<SeriesName, SinkDescription>,
+    pub(super) document_sources: BTreeMap<SeriesName, DocumentSourceDescription>,
     pub(super) pools: Vec<SeriesPool>,
 }
 
@@ -33,10 +35,9 @@ pub(super) fn read(node: Option<&Node>, mistakes: &mut Mistakes) -> SeriesConfig
         return described;
     };
     for (name, node) in entries {
-        let sink = read_part(name, node, "sink", bates_sinks::SinkDescription::open, mistakes);
-        let documents =
-            read_part(name, node, "documents", bates_sinks::DocumentSourceDescription::open, mistakes);
-        let pool = read_part(name, node, "pool", bates_redis::PoolDescription::address, mistakes);
+        let sink = read_part(name, node, "sink", SinkDescription::open, mistakes);
+        let documents = read_part(name, node, "documents", DocumentSourceDescription::open, mistakes);
+        let pool = read_part(name, node, "pool", PoolDescription::address, mistakes);
         let plain = node.without(&["sink", "documents", "pool"]);
         let Some(spec) = read_spec(name, &plain, mistakes) else { continue };
         let spec = SeriesSpec { has_sink: sink.is_some(), ..spec };
@@ -75,17 +76,15 @@ fn read_part<T: DeserializeOwned, O, E: Display>(
     }
 }
 
-fn series_pool(spec: &SeriesSpec, pool: bates_redis::PoolDescription) -> Result<SeriesPool, String> {
+fn series_pool(spec: &SeriesSpec, pool: PoolDescription) -> Result<SeriesPool, String> {
     let mut settings = pool.settings(spec.value).map_err(|error| error.to_string())?;
     if spec.promise != Promise::Unique {
-        return Err(format!(
-            "a series with a pool must be unique, not {}: programs take from the list in no particular order",
-            spec.promise.name()
-        ));
+        let promise = spec.promise.name();
+        return Err(format!("a series with a pool must be unique, not {promise}: a list keeps no order"));
     }
     let (pattern, _) = spec.check().map_err(|error| error.to_string())?;
     if pattern.needs_date() {
-        return Err("a series that shows a date cannot have a pool: its numbers would show the day on which they were pushed".into());
+        return Err("a series that shows a date cannot have a pool: its numbers wait in the list".into());
     }
     let parameters = spec.parameters(&pattern);
     let expected = if parameters.is_empty() { "none".to_owned() } else { parameters.join(", ") };
@@ -103,10 +102,8 @@ fn series_pool(spec: &SeriesSpec, pool: bates_redis::PoolDescription) -> Result<
     }
     if let Some(scope) = settings.scopes.iter().find(|scope| !is_all(&mut scope.names())) {
         let names: Vec<&str> = scope.names().collect();
-        return Err(format!(
-            "scopes: found the parameters {}; expected exactly {expected}",
-            names.join(", ")
-        ));
+        let names = names.join(", ");
+        return Err(format!("scopes: found the parameters {names}; expected exactly {expected}"));
     }
     if parameters.is_empty() {
         // A series without parameters has one scope, which need not be listed.

@@ -105,8 +105,7 @@ pub(super) fn read_store(reader: &mut Reader<'_, '_>) -> Option<StoreLocation> {
         Some(("postgres" | "postgresql", _)) => read_postgres(reader, given),
         _ => {
             // The value is not shown: it may hold a password.
-            let problem = "store: expected sqlite:FOLDER or postgres://user@host/database";
-            reader.add_mistake("store", problem);
+            reader.add_mistake("store", "store: expected sqlite:FOLDER or postgres://user@host/database");
             None
         }
     }

@@ -74,9 +74,7 @@ impl Node {
         match &self.value {
             Value::Scalar(scalar) => scalar.clone(),
             Value::List(nodes) => nodes.iter().map(Self::to_json).collect(),
-            Value::Map(entries) => {
-                entries.iter().map(|(name, node)| (name.clone(), node.to_json())).collect()
-            }
+            Value::Map(entries) => entries.iter().map(|(name, it)| (name.clone(), it.to_json())).collect(),
         }
     }
 
@@ -104,6 +102,14 @@ impl<'de> Deserialize<'de> for Value {
 
 struct AnyValue;
 
+macro_rules! visit_scalars {
+    ($($visit:ident: $type:ty),*) => {
+        $(fn $visit<E>(self, value: $type) -> Result<Value, E> {
+            Ok(Value::Scalar(value.into()))
+        })*
+    };
+}
+
 impl<'de> Visitor<'de> for AnyValue {
     type Value = Value;
 
@@ -111,25 +117,7 @@ impl<'de> Visitor<'de> for AnyValue {
         f.write_str("a value")
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(Value::Scalar(value.into()))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(Value::Scalar(value.into()))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(Value::Scalar(value.into()))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(Value::Scalar(value.into()))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(Value::Scalar(value.into()))
-    }
+    visit_scalars!(visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str);
 
     fn visit_unit<E>(self) -> Result<Value, E> {
         Ok(Value::Scalar(serde_json::Value::Null))

@@ -34,7 +34,7 @@ impl Numbering {
     }
 
     /// Reserves a number for this time, in whole seconds. A reservation that is not confirmed in time is voided, and its
-    /// number is a gap: see [`Bates::confirm`].
+    /// number becomes a gap: see [`Bates::confirm`].
     pub async fn reserve(&self, time: Duration) -> Result<Assignment> {
         self.assign_request(Request::reservation(time)?, None).await
     }
@@ -44,14 +44,10 @@ impl Numbering {
         self.assign_request(Request::reservation(time)?, Some(key)).await
     }
 
-    async fn assign_request(
-        &self,
-        Request { content, json }: Request,
-        key: Option<&str>,
-    ) -> Result<Assignment> {
+    async fn assign_request(&self, request: Request, key: Option<&str>) -> Result<Assignment> {
+        let Request { content, json } = request;
         let idempotency = key.map(|key| self.idempotency(key, &json)).transpose()?;
-        let parameters = self.parameters();
-        let scope = ScopeParams { parameters: &parameters, date: self.date };
+        let scope = ScopeParams { parameters: &self.parameters(), date: self.date };
         Ok(self.machine.assign(&self.entry, scope, content, idempotency, &self.caller).await?)
     }
 
@@ -109,12 +105,11 @@ struct Request {
 impl Request {
     fn document(text: &str) -> Result<Self> {
         if text.len() > DOCUMENT_BYTES_MAX {
-            return Err(Error::Document(
-                format!("it has {} bytes; the limit is {DOCUMENT_BYTES_MAX}", text.len()).into(),
-            ));
+            let problem = format!("it has {} bytes; the maximum is {DOCUMENT_BYTES_MAX}", text.len());
+            return Err(Error::Document(problem.into()));
         }
         match serde_json::from_str(text) {
-            Ok(Value::Null) => Err(Error::Document("it is null".into())),
+            Ok(Value::Null) => Err(Error::Document("it is null: pass any other JSON value".into())),
             Ok(json) => Ok(Self { content: DocumentContent::Document(text.into()), json }),
             Err(error) => Err(Error::Document(error.to_string().into())),
         }

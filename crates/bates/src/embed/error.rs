@@ -49,7 +49,7 @@ pub enum Error {
     #[error("invalid idempotency key: expected 1 to 255 visible ASCII characters")]
     BadKey,
     /// The time of a reservation is outside its limits.
-    #[error("a reservation cannot last {seconds} seconds: the limit is 1 to {max}")]
+    #[error("a reservation cannot last {seconds} seconds: expected 1 to {max}")]
     BadDuration {
         /// The requested time.
         seconds: u64,
@@ -77,7 +77,7 @@ impl Error {
     /// The stable code of the error, as in `docs/errors.md`.
     pub fn code(&self) -> ErrorCode {
         match self {
-            Self::Open(error) => code_of_opening(error),
+            Self::Open(error) => code_of_open_error(error),
             Self::BadSeries { field: "name", .. } => ErrorCode::BAD_NAME,
             Self::BadSeries { .. } => ErrorCode::BAD_SERIES,
             Self::Series(error) => error.code(),
@@ -110,8 +110,8 @@ impl Error {
     }
 }
 
-/// A folder that is in use, or that the operating system refuses, may be available later; others need repair.
-fn code_of_opening(error: &OpenError) -> ErrorCode {
+/// A folder that is in use, or that the operating system refuses, may be available later; all others need repair.
+fn code_of_open_error(error: &OpenError) -> ErrorCode {
     use OpenError::{Arriving, Damaged, Gone, Left, OtherVersion};
     match error {
         Gone(_) | Damaged { .. } | Left(_) | Arriving(_) | OtherVersion { .. } => ErrorCode::STORE_POISONED,

@@ -1,4 +1,4 @@
-//! The numbering machine embedded: puts core and embedded store together. Must never decide what a number is.
+//! The embedded numbering machine: core and embedded store in one process. Must never contain a numbering rule.
 
 mod document;
 mod error;
@@ -28,16 +28,16 @@ pub use numbering::Numbering;
 pub use prefetch::{Leases, Prefetched};
 pub use series::Series;
 
-/// How long `close` waits for a delivery. After it, the document is in doubt and delivered again.
-const STOP_LASTS: Duration = Duration::from_secs(1);
+/// How long `close` waits for a delivery. After that, the document is in doubt and is delivered again.
+const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A numbering machine in a folder.
 ///
 /// Dropped without [`Bates::close`], numbers held in memory are skipped, as after a crash; none is repeated.
 pub struct Bates {
-    // Invariant: first, so that no task runs any more when the machine is dropped.
+    // Invariant: the first field, so that the tasks end before the machine is dropped.
     tasks: Mutex<Option<Background>>,
-    /// `None` once it was closed.
+    /// `None` once it is closed.
     machine: RwLock<Option<Arc<Machine<SqliteStore>>>>,
     runtime: Handle,
     process: ProcessGuard,
@@ -46,13 +46,13 @@ pub struct Bates {
 /// Settings besides the series.
 #[derive(Clone)]
 pub struct Settings {
-    /// Whether a store is made in a folder that holds none.
+    /// Whether to create a store in a folder without one.
     pub open_mode: OpenMode,
     /// How long delivered documents and confirmed reservations are kept: a week.
     pub retention: Duration,
-    /// A scope that was not used for this time leaves memory and gives back what it held: five minutes.
+    /// A scope that is unused for this time leaves memory and returns its numbers: five minutes.
     pub idle: Duration,
-    /// How many failed deliveries make a document dead: five.
+    /// A document is dead after this many failed deliveries: five.
     pub attempts_max: u32,
     /// The source of today's date.
     pub clock: Arc<dyn Runtime>,
@@ -71,10 +71,10 @@ impl Default for Settings {
 }
 
 impl Bates {
-    /// Opens the folder, which is made if it does not exist, and the series in it. Existing series continue.
+    /// Opens the folder, which is created if it is missing, and the series in it. Existing series continue.
     ///
-    /// Pattern, start, order and reset of a series are pinned when it is first opened: others are refused from then on.
-    /// A folder that another process has open is refused, too.
+    /// Pattern, start, order and reset of a series are pinned when it is first opened, and cannot change afterwards. A
+    /// folder that another process has open is refused.
     ///
     /// # Panics
     ///
@@ -95,16 +95,15 @@ impl Bates {
             sinks.extend(sink.map(|sink| (spec.name.clone(), sink)));
             specs.push(spec);
         }
-        let (folder, opening) = (folder.into(), settings.open_mode);
-        let store = spawn_blocking(move || SqliteStore::open(&folder, opening)).await;
-        let store = store.expect("nothing panics while a folder is opened")?;
+        let (folder, mode) = (folder.into(), settings.open_mode);
+        let store = spawn_blocking(move || SqliteStore::open(&folder, mode)).await;
+        let store = store.expect("opening a folder does not panic")?;
         let machine = Arc::new(Machine::open(Arc::new(store), specs, settings.clock.clone()).await?);
-        let Settings { attempts_max: tries_max, idle, retention, .. } = settings;
+        let Settings { attempts_max, idle, retention, .. } = settings;
         let mut tasks = Background::start(&machine, idle, retention);
-        let settings =
-            RelaySettings { attempts_max: tries_max, stop_timeout: STOP_LASTS, ..RelaySettings::default() };
+        let settings = RelaySettings { attempts_max, stop_timeout: STOP_TIMEOUT, ..RelaySettings::default() };
         for (name, sink) in sinks {
-            let entry = machine.series(name.as_str()).expect("a series that was just opened is there");
+            let entry = machine.series(name.as_str()).expect("the series was just opened");
             let stopped = tasks.stopped();
             tasks.finishing.spawn(Relay::new(machine.clone(), entry, sink, settings).run(stopped));
         }
@@ -119,17 +118,17 @@ impl Bates {
         Ok(Numbering::new(machine, self.runtime.clone(), entry))
     }
 
-    /// Everything that a text could be, by the name of the series.
+    /// Every series, scope and position that a text matches, ordered by the name of the series.
     pub async fn find(&self, text: &str) -> Result<Vec<IdentifierMatch>> {
         Ok(self.open_machine()?.find(text).await?)
     }
 
-    /// Compares the cursors with what was issued, numbered and held, and writes down what is missing.
+    /// Finds gaps: compares the cursors with documents and held numbers, and records every missing position.
     pub async fn reconcile(&self) -> Result<ReconcileReport> {
         Ok(self.open_machine()?.reconcile(None).await?)
     }
 
-    /// The gaps of the last reconciliation by place and position, after `after`, at most `limit`.
+    /// The gaps of the last reconciliation by scope and position, after `after`, at most `limit`.
     pub async fn gaps(&self, of: GapFilter, after: Option<(ScopeId, u64)>, limit: usize) -> Result<Vec<Gap>> {
         Ok(self.open_machine()?.gaps(of, after, limit).await?)
     }
@@ -145,13 +144,13 @@ impl Bates {
         Ok(self.open_machine()?.records(of, after, limit).await?)
     }
 
-    /// The machine itself, for what is not offered here.
+    /// The machine itself, for calls that this type does not have.
     pub fn machine(&self) -> Result<Arc<Machine<SqliteStore>>> {
         self.open_machine()
     }
 
-    /// Refuses new calls, waits for those under way, gives unused numbers back, and returns how many became gaps. The
-    /// folder can be opened again when the last [`Numbering`] is dropped. A second call does nothing.
+    /// Refuses new calls, waits for running ones, returns unused numbers to the store, and reports how many became gaps.
+    /// The folder can be opened again when the last [`Numbering`] is dropped. A second call does nothing.
     pub async fn close(&self) -> Result<u64, CloseError<Error>> {
         if self.process.is_forked() {
             return Err(CloseError::Forked);

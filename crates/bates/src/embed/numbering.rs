@@ -1,4 +1,4 @@
-//! A series and one of its scopes: where numbers are taken.
+//! A series and one of its scopes: takes numbers.
 
 use std::sync::{Arc, OnceLock};
 
@@ -17,13 +17,13 @@ use super::error::Result;
 #[must_use]
 pub struct Numbering {
     pub(super) machine: Arc<Machine<SqliteStore>>,
-    /// Fetches numbers also for threads outside the runtime.
+    /// Also fetches numbers for threads outside the runtime.
     pub(super) runtime: Handle,
     pub(super) entry: Arc<SeriesEntry>,
     parameters: Vec<(Box<str>, Box<str>)>,
     pub(super) date: Option<Date>,
     pub(super) caller: Box<str>,
-    /// Set by the first call; unused where the scope changes with the day.
+    /// Set by the first call; unused if the scope changes with the day.
     ready: OnceLock<Result<PreparedScope, ScopeError>>,
 }
 
@@ -33,14 +33,14 @@ impl Numbering {
         Self { machine, runtime, entry, parameters, date: None, caller: "".into(), ready }
     }
 
-    /// In this scope: a value for each parameter of the series. Whether they are, the first call says.
+    /// In this scope: a value for each parameter of the series. The first call checks them.
     pub fn scope<N: AsRef<str>, V: AsRef<str>>(self, parameters: impl IntoIterator<Item = (N, V)>) -> Self {
         let pairs = parameters.into_iter();
         let parameters = pairs.map(|(name, value)| (name.as_ref().into(), value.as_ref().into())).collect();
         Self { parameters, ready: OnceLock::new(), ..self }
     }
 
-    /// For this business date instead of today's, in a series that shows one.
+    /// For this business date instead of today, in a series that shows one.
     pub fn date(self, date: Date) -> Self {
         Self { date: Some(date), ready: OnceLock::new(), ..self }
     }
@@ -50,7 +50,7 @@ impl Numbering {
         Self { caller: name.into(), ..self }
     }
 
-    /// The next number, usually from memory. A caller that stops waiting may leave a gap; no number is given twice.
+    /// The next number, usually from memory. Dropping the future may leave a gap; no number is issued twice.
     pub async fn next(&self) -> Result<Number> {
         if let Ok(number) = self.try_next() {
             return Ok(number);
@@ -64,14 +64,13 @@ impl Numbering {
         if count == 0 {
             return Ok(Vec::new());
         }
-        let parameters = self.parameters();
-        let scope = ScopeParams { parameters: &parameters, date: self.date };
+        let scope = ScopeParams { parameters: &self.parameters(), date: self.date };
         let actor = Actor::library(&self.caller);
         let numbers = self.machine.next(&self.entry, scope, count as u64, actor).await?;
         Ok(numbers.iter().map(|(position, text)| Number::new(position, text)).collect())
     }
 
-    /// The next number if it is in memory, without waiting: also on a thread outside the runtime.
+    /// The next number if it is in memory, without waiting. Works on any thread.
     ///
     /// [`NotCached::Now`] means that it is being fetched; only [`Numbering::next`] says whether the scope is exhausted or
     /// the store fails. A current-thread runtime fetches while it is driven.
@@ -80,9 +79,8 @@ impl Numbering {
             return Err(NotCached::Never);
         }
         let ready = self.ready.get_or_init(|| {
-            let parameters = self.parameters();
-            let name = ScopeParams { parameters: &parameters, date: self.date };
-            self.entry.prepare(name, self.machine.now())
+            let scope = ScopeParams { parameters: &self.parameters(), date: self.date };
+            self.entry.prepare(scope, self.machine.now())
         });
         let ready = ready.as_ref().map_err(Clone::clone)?;
         let _inside = self.runtime.enter();
@@ -90,19 +88,18 @@ impl Numbering {
         Ok(Number::new(position, text))
     }
 
-    /// What comes next, and how much is left, without taking any. Never creates a scope.
+    /// The next position, and how many numbers are left, without taking any. Never creates a scope.
     pub async fn peek(&self) -> Result<Peek> {
-        let parameters = self.parameters();
-        let name = ScopeParams { parameters: &parameters, date: self.date };
-        Ok(self.machine.peek(&self.entry, name).await?)
+        let scope = ScopeParams { parameters: &self.parameters(), date: self.date };
+        Ok(self.machine.peek(&self.entry, scope).await?)
     }
 
-    /// Whether a text could be a number of the series, and everything that speaks against it.
+    /// Whether a text could be a number of the series, and every reason why not.
     pub fn validate(&self, text: &str) -> Verdict {
         self.entry.series().pattern().validate(text)
     }
 
-    /// Scope and position of a number, and whether it was granted. `None` if the text is no number of the series.
+    /// Scope and position of a number, and whether it was granted. `None` if the text is not a number of the series.
     pub async fn find(&self, text: &str) -> Result<Option<IdentifierMatch>> {
         Ok(self.machine.find_in(&self.entry, text).await?)
     }

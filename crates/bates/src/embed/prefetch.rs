@@ -37,17 +37,16 @@ impl Source for Leases {
 
     async fn lease(&self, count: u64, used: Vec<Uuid>) -> Result<Lease> {
         let Self(numbering) = self;
-        let parameters = numbering.parameters();
-        let scope = ScopeParams { parameters: &parameters, date: numbering.date };
+        let scope = ScopeParams { parameters: &numbering.parameters(), date: numbering.date };
         let request = LeaseRequest { count, numbers_max: NUMBERS_MAX, as_numbers: false, used };
         let actor = Actor::library(&numbering.caller);
         let LeaseGrant { id, content, valid_for } =
             numbering.machine.lease(&numbering.entry, scope, request, actor).await?;
         let content = match content {
             LeaseContent::Ranges(ranges) => {
-                let scope =
-                    numbering.entry.prepare(scope, numbering.machine.now()).map_err(NextError::from)?;
-                prefetch::LeaseContent::Ranges(positions(ranges), Arc::new(scope.into_scope()))
+                let scope = numbering.entry.prepare(scope, numbering.machine.now());
+                let scope = scope.map_err(NextError::from)?.into_scope();
+                prefetch::LeaseContent::Ranges(positions(ranges), Arc::new(scope))
             }
             LeaseContent::Numbers(numbers, ranges) => {
                 let numbers = numbers.iter().map(|(position, text)| (position, text.into()));

@@ -1,4 +1,4 @@
-//! A series as a program describes it, in the words of the configuration file. The core judges it when it is opened.
+//! A series as a program describes it, with the settings of the configuration file. The core checks it when it is opened.
 
 use std::mem::take;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use bates_pattern::{Position, Reset};
 
 use super::error::{Error, Result};
 
-/// A series: what is numbered, and how its numbers read.
+/// A series: its name, its pattern and its settings.
 ///
 /// ```
 /// use bates::{Promise, Reset, Series};
@@ -33,14 +33,14 @@ pub struct Series {
 }
 
 impl Series {
-    /// A series that is unique and counts from 1 where its text is decimal, else from 0.
+    /// A unique series that counts from 1 if its numbers are decimal, and from 0 otherwise.
     pub fn new(name: &str, pattern: &str) -> Self {
         let spec = name.parse().map(|name: SeriesName| SeriesSpec::new(name, pattern));
         let spec = spec.map_err(|error| wrong(name, "name", &error));
         Self { name: name.into(), spec, restrict: Vec::new(), sink: None }
     }
 
-    /// What is promised of its numbers.
+    /// The promise about its numbers.
     pub fn promise(self, promise: Promise) -> Self {
         self.set(|spec| spec.promise = promise)
     }
@@ -48,17 +48,17 @@ impl Series {
     /// Its first position.
     pub fn start(self, start: u64) -> Self {
         self.try_set("start", |spec| {
-            spec.start = Some(Position::new(start).ok_or("positions end at 9007199254740991")?);
+            spec.start = Some(Position::new(start).ok_or("the maximum is 9007199254740991")?);
             Ok::<_, &str>(())
         })
     }
 
-    /// Walks a keyed permutation instead of counting: the next number cannot be guessed.
+    /// Follows a keyed permutation instead of counting, so that the next number cannot be guessed.
     pub fn shuffled(self) -> Self {
         self.set(|spec| spec.shuffled = true)
     }
 
-    /// How keys name its scopes, as in `seq:{conversation}`: for parameters that the pattern does not show.
+    /// The template of keys that name its scopes, as in `seq:{conversation}`: for parameters that the pattern does not show.
     pub fn key(self, key: &str) -> Self {
         self.try_set("key", |spec| KeyTemplate::parse(key).map(|key| spec.key = Some(key)))
     }
@@ -68,40 +68,40 @@ impl Series {
         self.set(|spec| spec.reset = reset)
     }
 
-    /// Where a day begins, by its IANA name.
+    /// The time zone of business dates, by its IANA name.
     pub fn time_zone(self, name: &str) -> Self {
         self.set(|spec| spec.time_zone = name.into())
     }
 
-    /// A rule set that numbers must keep: `openg2p` or `mosip`, with settings as in `openg2p:even_run=2`.
+    /// A rule set that numbers must satisfy: `openg2p` or `mosip`, with settings as in `openg2p:even_run=2`.
     pub fn reject(self, rules: &str) -> Self {
         self.try_set("reject", |spec| {
             rules.parse().map(|rules| spec.reject = take(&mut spec.reject).with_digits(rules))
         })
     }
 
-    /// Digits or words that may not occur in a number.
+    /// Digits or words that must not occur in a number.
     pub fn restrict<W: Into<String>>(mut self, words: impl IntoIterator<Item = W>) -> Self {
         self.restrict.extend(words.into_iter().map(Into::into));
         self
     }
 
-    /// The limits within which it is handed out; `lease_max` bounds what a crash can skip.
+    /// Limits of the dispenser; [`Limits::crash_skip_max`] is how many positions of a scope a crash can skip.
     pub fn limits(self, limits: Limits) -> Self {
         self.set(|spec| spec.limits = limits)
     }
 
-    /// Records who took which numbers, before they are answered, for ever.
+    /// Records which caller took which numbers, before a call returns, and keeps the records forever.
     pub fn audited(self) -> Self {
         self.set(|spec| spec.audit = AuditPolicy::On(None))
     }
 
-    /// The same, and removes a record after this time.
+    /// As [`Self::audited`], but removes a record after this time.
     pub fn audited_for(self, retention: Duration) -> Self {
         self.set(|spec| spec.audit = AuditPolicy::On(Some(retention)))
     }
 
-    /// Where its documents are delivered, at least once. Without one a document is refused.
+    /// The sink that receives its documents, at least once. Without a sink, documents are refused.
     pub fn sink(mut self, sink: impl Sink) -> Self {
         self.sink = Some(Box::new(sink));
         self.set(|spec| spec.has_sink = true)

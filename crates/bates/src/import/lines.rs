@@ -56,12 +56,7 @@ impl Documents {
             (_, None) => Ok(()),
             (None, Some(_)) => bail!("the file has fewer documents than were numbered before"),
             (Some(document), Some(numbered)) if document.value == *numbered => Ok(()),
-            _ => {
-                bail!(
-                    "document {} differs from the one that was numbered before: the file was changed",
-                    self.line
-                )
-            }
+            _ => bail!("document {} is not the one numbered before: the file was changed", self.line),
         }
     }
 

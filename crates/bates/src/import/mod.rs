@@ -90,13 +90,10 @@ impl ImportArgs {
         let client = self.server.client()?;
         let series = client.series(&*self.series);
         let parameters = series.describe().await?.parameters;
-        let scope =
-            ScopeMapping::new(&self.parameters, &self.scope_from, self.date_from.as_deref(), parameters)?;
+        let Self { parameters: fixed, scope_from, date_from, .. } = self;
+        let scope = ScopeMapping::new(fixed, scope_from, date_from.as_deref(), parameters)?;
         let (mut compared, mut documents) = (Documents::open(&self.file)?, Documents::open(&self.file)?);
-        let id = match &self.id {
-            Some(id) => id.clone(),
-            None => import_id(&self.series, &self.file)?,
-        };
+        let id = self.id.clone().map_or_else(|| import_id(&self.series, &self.file), Ok)?;
         let output = self.output.clone().unwrap_or_else(|| default_output(&self.file));
         let mut numbers_file = NumbersFile::open(output, |document| compared.skip(document))?;
         (0..numbers_file.done).try_for_each(|_| documents.skip(None))?;
@@ -115,18 +112,18 @@ impl ImportArgs {
         numbers_file.flush()?;
         progress.end();
         sent?;
-        self.summarize(&client, numbers_file, failed, out).await
+        self.report(&client, numbers_file, failed, out).await
     }
 
-    async fn summarize(
+    async fn report(
         &self,
         client: &Client,
-        numbers_file: NumbersFile,
+        file: NumbersFile,
         failed: u64,
         out: &mut Output,
     ) -> Result<Answer> {
-        let documents = count_of(numbers_file.done - failed.min(numbers_file.done), "document");
-        let path = numbers_file.close()?;
+        let documents = count_of(file.done.saturating_sub(failed), "document");
+        let path = file.close()?;
         writeln!(out, "{documents} numbered, {} failed: {}", group_digits(failed), path.display())?;
         let counts = loop {
             let counts = client.outbox_counts().await?.remove(&self.series).unwrap_or_default();
@@ -143,16 +140,11 @@ impl ImportArgs {
 }
 
 /// Returns whether the line has a number.
-fn write_answer(
-    numbers_file: &mut NumbersFile,
-    document: &Document,
-    answer: LineAnswer,
-    failed: u64,
-) -> Result<bool> {
-    let Document { line, text, .. } = document;
+fn write_answer(file: &mut NumbersFile, sent: &Document, answer: LineAnswer, failed: u64) -> Result<bool> {
+    let Document { line, text, .. } = sent;
     let Problem { code, detail, .. } = match answer {
         LineAnswer::Assignment(Assignment { id, event, .. }) => {
-            numbers_file.write(&NumberedLine { id, event, line: *line, document: text })?;
+            file.write(&NumberedLine { id, event, line: *line, document: text })?;
             return Ok(true);
         }
         LineAnswer::Refusal { error, .. } => error,
@@ -166,7 +158,7 @@ fn write_answer(
         _ => {}
     }
     // A second run begins at the first line without a number.
-    numbers_file.write(&serde_json::json!({"line": line, "error": {"code": code, "detail": detail}}))?;
+    file.write(&serde_json::json!({"line": line, "error": {"code": code, "detail": detail}}))?;
     Ok(false)
 }
 
@@ -178,18 +170,15 @@ fn default_output(file: &Path) -> PathBuf {
 
 /// Does not depend on the folder, or on lines appended to the file.
 fn import_id(series: &str, file: &Path) -> Result<String> {
-    let mut beginning = Vec::new();
-    File::open(file)?.take(ID_BYTES).read_to_end(&mut beginning)?;
+    let mut start = Vec::new();
+    File::open(file)?.take(ID_BYTES).read_to_end(&mut start)?;
     // The first document, and in CSV the header row.
     let count = if is_csv(file)? { 2 } else { 1 };
-    let lines: Vec<Vec<u8>> =
-        beginning.split(|byte| *byte == b'\n').take(count).map(|line| line.trim_ascii().to_vec()).collect();
+    let lines: Vec<&[u8]> = start.split(|byte| *byte == b'\n').take(count).map(<[u8]>::trim_ascii).collect();
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let digest = Sha256::digest(serde_json::to_vec(&(series, name, lines))?);
     let mut id = String::new();
-    for byte in digest.iter().take(12) {
-        write!(id, "{byte:02x}")?;
-    }
+    digest.iter().take(12).try_for_each(|byte| write!(id, "{byte:02x}"))?;
     Ok(id)
 }
 

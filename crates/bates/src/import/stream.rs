@@ -132,14 +132,10 @@ impl ScopeMapping {
 
     fn write(&self, body: &mut Vec<u8>, document: &Document, key: &str) -> Result<()> {
         let Document { text: raw, value, .. } = document;
-        let mut scope: BTreeMap<&str, String> =
-            self.fixed.iter().map(|(name, value)| (&**name, value.clone())).collect();
-        for (name, field) in &self.fields {
-            // The server refuses a document without the field.
-            if let Some(text) = field_text(value, field) {
-                scope.insert(name, text);
-            }
-        }
+        let fixed = self.fixed.iter().map(|(name, value)| (&**name, value.clone()));
+        // The server refuses a document without the field.
+        let fields = self.fields.iter().filter_map(|(name, key)| Some((&**name, field_text(value, key)?)));
+        let scope = fixed.chain(fields).collect();
         let date = self.date.as_ref().and_then(|field| field_text(value, field));
         let request = Request { key, scope, date, document: raw };
         serde_json::to_writer(&mut *body, &request).context("cannot encode a document")?;

@@ -85,13 +85,8 @@ impl CapacityArgs {
         };
         let exhaustion = self.rate.map(|rate| rate.exhaustion(capacity.count(), pattern.reset()));
         if self.pattern.json {
-            let (count, margin) = (capacity.count(), capacity.margin());
-            out.print_json(&CapacityReport {
-                capacity: count,
-                exact: capacity.is_exact(),
-                margin,
-                at_rate: exhaustion,
-            })?;
+            let (exact, margin, at_rate) = (capacity.is_exact(), capacity.margin(), exhaustion);
+            out.print_json(&CapacityReport { capacity: capacity.count(), exact, margin, at_rate })?;
         } else {
             print(out, capacity, exhaustion.as_ref(), pattern.reset())?;
         }
@@ -110,11 +105,8 @@ fn print(out: &mut Output, capacity: Capacity, exhaustion: Option<&Exhaustion>, 
         Some(Exhaustion { rate, seconds: Some(seconds), date }) => {
             let date = date.as_deref().map_or("after the year 9999".to_owned(), |date| format!("on {date}"));
             let of_period = if reset == Reset::Never { "" } else { " of a period" };
-            writeln!(
-                out,
-                "at {rate} the numbers{of_period} run out in {}, {date}",
-                describe_duration(*seconds)
-            )
+            let duration = describe_duration(*seconds);
+            writeln!(out, "at {rate} the numbers{of_period} run out in {duration}, {date}")
         }
         Some(Exhaustion { rate, seconds: None, .. }) => {
             writeln!(out, "at {rate} they do not run out: with reset {reset}, each period ends first")

@@ -87,10 +87,10 @@ impl PatternArgs {
 
     /// Compiles for commands that do not depend on the order: no key is needed.
     pub(super) fn compile_any_order(&self) -> Result<Pattern> {
-        match self.order {
-            OrderArg::Counting => self.compile_in(Order::Counting),
-            OrderArg::Shuffled => self.compile_in(Order::Shuffled(Key::new(&[0; 16])?)),
-        }
+        self.compile_in(match self.order {
+            OrderArg::Counting => Order::Counting,
+            OrderArg::Shuffled => Order::Shuffled(Key::new(&[0; 16])?),
+        })
     }
 
     fn compile_in(&self, order: Order) -> Result<Pattern> {

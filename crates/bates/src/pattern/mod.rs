@@ -64,8 +64,8 @@ fn for_each_line(out: &mut Output, mut visit: impl FnMut(&mut Output, &str) -> R
         if input.buffer().is_empty() {
             out.flush()?;
         }
-        let read =
-            input.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line).context("standard input")?;
+        let read = input.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
+        let read = read.context("standard input")?;
         if read == 0 {
             break;
         }

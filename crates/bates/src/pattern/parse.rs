@@ -57,11 +57,8 @@ impl ParseArgs {
             (Err(error), json) => {
                 answer = Answer::No;
                 if json {
-                    let code = error.reason.code().to_owned();
-                    return out.print_json(&UnparsedText {
-                        text,
-                        error: Reason { code, message: error.to_string() },
-                    });
+                    let (code, message) = (error.reason.code().to_owned(), error.to_string());
+                    return out.print_json(&UnparsedText { text, error: Reason { code, message } });
                 }
                 writeln!(out, "{}  {BAD}not parsed{BAD:#}: {error}", output::pad(text, width))
             }

@@ -60,10 +60,8 @@ impl RenderArgs {
         if summary.printed == self.count {
             return Ok(Answer::Yes);
         }
-        let printed = format!(
-            "printed {} of {} numbers from position {} on",
-            summary.printed, self.count, self.position
-        );
+        let (done, first) = (summary.printed, self.position);
+        let printed = format!("printed {done} of {} numbers from position {first} on", self.count);
         let most = output::group_digits(REJECTED_MAX);
         output::print_error(&match summary.next {
             Some(next) => anyhow!("{printed}: the rules reject all {most} positions before {next}"),
@@ -92,9 +90,8 @@ struct RenderSummary {
 fn print(out: &mut Output, scope: &Scope, first: Position, count: u64, json: bool) -> Result<RenderSummary> {
     let mut summary = RenderSummary { printed: 0, rejected: 0, next: Some(first) };
     let mut line = Vec::new();
-    while let Some(first) =
-        summary.next.filter(|next| summary.printed < count && *next <= scope.pattern().last())
-    {
+    let end = scope.pattern().last();
+    while let Some(first) = summary.next.filter(|next| summary.printed < count && *next <= end) {
         let last = window_end(scope, first);
         let mut walk = scope.accepted(first, last);
         let printed_before = summary.printed;
@@ -111,9 +108,9 @@ fn print(out: &mut Output, scope: &Scope, first: Position, count: u64, json: boo
         }
     }
     out.flush()?;
-    summary.next = summary.next.filter(|next| *next <= scope.pattern().last());
-    let end = summary.next.map_or(scope.pattern().last().value() + 1, Position::value);
-    summary.rejected = end.saturating_sub(first.value()) - summary.printed;
+    summary.next = summary.next.filter(|next| *next <= end);
+    let reached = summary.next.map_or(end.value() + 1, Position::value);
+    summary.rejected = reached.saturating_sub(first.value()) - summary.printed;
     Ok(summary)
 }
 

@@ -32,8 +32,7 @@ impl ValidateArgs {
         for_each_text(&self.texts, out, |out, text, width| {
             let verdict = pattern.validate(text);
             let reasons = verdict.reasons().iter();
-            let reasons =
-                reasons.map(|reason| Reason { code: reason.code().to_owned(), message: reason.to_string() });
+            let reasons = reasons.map(|it| Reason { code: it.code().to_owned(), message: it.to_string() });
             let verdict = Verdict { valid: verdict.is_valid(), reasons: reasons.collect() };
             answer = answer.and(TextVerdict { text, verdict }.print(out, self.pattern.json, width)?);
             Ok(())

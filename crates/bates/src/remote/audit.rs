@@ -3,8 +3,7 @@
 use bates_api::{AuditEntry, scope_text};
 use clap::Args;
 
-use super::list::{self, Format, PAGE};
-use super::server::ServerArgs;
+use super::list::{self, ListArgs, PAGE};
 use crate::output::{Output, group_digits};
 
 /// List who took which numbers of audited series, oldest first
@@ -16,17 +15,6 @@ use crate::output::{Output, group_digits};
     bates audit document --who registry --since 2026-12-01 --until 2027-01-01\n  \
     bates audit document --csv > audit.csv")]
 pub(crate) struct AuditArgs {
-    /// Only entries of this series
-    series: Option<String>,
-
-    /// Only entries of this scope
-    #[arg(value_name = "NAME=VALUE")]
-    parameters: Vec<String>,
-
-    /// Only entries of this period
-    #[arg(long)]
-    period: Option<String>,
-
     /// Only the entry that contains this number
     #[arg(long)]
     id: Option<String>,
@@ -47,26 +35,19 @@ pub(crate) struct AuditArgs {
     #[arg(long, value_name = "COUNT")]
     limit: Option<usize>,
 
-    /// Print JSON, one entry per line
-    #[arg(long, conflicts_with = "csv")]
-    json: bool,
-
-    /// Print CSV
-    #[arg(long)]
-    csv: bool,
-
     #[command(flatten)]
-    server: ServerArgs,
+    list: ListArgs,
 }
 
 impl AuditArgs {
     pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<()> {
-        let entries = self.server.client()?.audit().page(self.limit.unwrap_or(PAGE).min(PAGE));
-        let Self { series, period, id, who, since, until, .. } = self;
+        let ListArgs { series, parameters, period, server, .. } = &self.list;
+        let entries = server.client()?.audit().page(self.limit.unwrap_or(PAGE).min(PAGE));
+        let Self { id, who, since, until, .. } = self;
         let names = ["series", "period", "id", "who", "since", "until"];
         let filters = names.into_iter().zip([series, period, id, who, since, until]);
-        let entries = list::add_filters(entries, filters, &self.parameters)?;
-        let format = Format::from_flags(self.json, self.csv, AuditEntry::CSV_HEADER, AuditEntry::csv_row);
+        let entries = list::add_filters(entries, filters, parameters)?;
+        let format = self.list.format(AuditEntry::CSV_HEADER, AuditEntry::csv_row);
         let heads = ["AT", "WHO", "HOW", "SERIES", "SCOPE", "FIRST", "LAST", "COUNT"];
         list::print(out, entries, self.limit, format, heads, |entry| vec![row(entry)]).await
     }

@@ -4,7 +4,7 @@ use bates_api::{Gap, Reconciliation, scope_text};
 use bates_client::{Client, Error};
 use clap::Args;
 
-use super::list::{self, Format, PAGE};
+use super::list::{self, ListArgs, PAGE};
 use super::server::ServerArgs;
 use crate::output::{self, Output, count_of, group_digits};
 
@@ -15,31 +15,12 @@ use crate::output::{self, Output, count_of, group_digits};
     bates gaps document project=PROJ type=9012\n  \
     bates gaps document --csv > gaps.csv")]
 pub(crate) struct GapsArgs {
-    /// Only gaps of this series
-    series: Option<String>,
-
-    /// Only gaps of this scope
-    #[arg(value_name = "NAME=VALUE")]
-    parameters: Vec<String>,
-
-    /// Only gaps of this period
-    #[arg(long)]
-    period: Option<String>,
-
     /// Reconcile first
     #[arg(long)]
     now: bool,
 
-    /// Print JSON, one gap per line
-    #[arg(long, conflicts_with = "csv")]
-    json: bool,
-
-    /// Print CSV
-    #[arg(long)]
-    csv: bool,
-
     #[command(flatten)]
-    server: ServerArgs,
+    list: ListArgs,
 }
 
 /// Compare cursors with the ledger, the outbox and held numbers, and record the gaps
@@ -59,13 +40,14 @@ pub(crate) struct ReconcileArgs {
 
 impl GapsArgs {
     pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<()> {
-        let client = self.server.client()?;
+        let ListArgs { series, parameters, period, server, .. } = &self.list;
+        let client = server.client()?;
         if self.now {
-            reconcile(&client, self.series.as_deref()).await?;
+            reconcile(&client, series.as_deref()).await?;
         }
-        let filters = [("series", &self.series), ("period", &self.period)];
-        let gaps = list::add_filters(client.gaps().page(PAGE), filters, &self.parameters)?;
-        let format = Format::from_flags(self.json, self.csv, Gap::CSV_HEADER, Gap::csv_row);
+        let filters = [("series", series), ("period", period)];
+        let gaps = list::add_filters(client.gaps().page(PAGE), filters, parameters)?;
+        let format = self.list.format(Gap::CSV_HEADER, Gap::csv_row);
         let heads = ["SERIES", "SCOPE", "FIRST", "LAST", "COUNT", "REASON", "SEEN"];
         list::print(out, gaps, None, format, heads, |gap| vec![row(gap)]).await
     }
@@ -90,9 +72,7 @@ impl ReconcileArgs {
         writeln!(out, "{scopes} checked: {gaps}, {numbers} missing, {uncertain} uncertain")?;
         if strangers > 0 {
             let texts = count_of(strangers, "text");
-            output::print_note(&format!(
-                "your documents have {texts} that cannot be numbers of their series"
-            ));
+            output::print_note(&format!("your documents have {texts} that are not numbers of their series"));
         }
         Ok(())
     }

@@ -1,28 +1,56 @@
 //! Prints a list from a server page by page: as a table, JSON lines or CSV.
 
 use bates_client::{Page, Pages};
+use clap::Args;
 use serde::Serialize;
 
+use super::server::ServerArgs;
 use crate::output::{self, Output};
 use crate::scope;
 
 pub(super) const PAGE: usize = 10_000;
+
+/// Which items to list, and how.
+#[derive(Debug, Args)]
+pub(super) struct ListArgs {
+    /// Only this series
+    pub(super) series: Option<String>,
+
+    /// Only this scope
+    #[arg(value_name = "NAME=VALUE")]
+    pub(super) parameters: Vec<String>,
+
+    /// Only this period
+    #[arg(long)]
+    pub(super) period: Option<String>,
+
+    /// Print JSON, one item per line
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+
+    /// Print CSV
+    #[arg(long)]
+    csv: bool,
+
+    #[command(flatten)]
+    pub(super) server: ServerArgs,
+}
+
+impl ListArgs {
+    pub(super) fn format<T>(&self, columns: &'static str, row: fn(&T) -> String) -> Format<T> {
+        match (self.json, self.csv) {
+            (true, _) => Format::Json,
+            (_, true) => Format::Csv(columns, row),
+            _ => Format::Table,
+        }
+    }
+}
 
 pub(super) enum Format<T> {
     Table,
     Json,
     /// The header, and the text of a row.
     Csv(&'static str, fn(&T) -> String),
-}
-
-impl<T> Format<T> {
-    pub(super) fn from_flags(json: bool, csv: bool, columns: &'static str, row: fn(&T) -> String) -> Self {
-        match (json, csv) {
-            (true, _) => Self::Json,
-            (_, true) => Self::Csv(columns, row),
-            _ => Self::Table,
-        }
-    }
 }
 
 pub(super) fn add_filters<'a, P: Page>(

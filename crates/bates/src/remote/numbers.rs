@@ -1,5 +1,6 @@
 //! `bates next`, `bates pop` and `bates peek`: take numbers from a running server or a shared pool, or look at the
 //! next one.
+#![allow(clippy::doc_markdown, reason = "clap prints these comments as they are")]
 
 use std::time::Duration;
 
@@ -35,13 +36,6 @@ pub(crate) struct NextArgs {
     /// The business date, for a series that shows one [default: today]
     #[arg(long, value_name = "DATE", value_parser = scope::date)]
     date: Option<Date>,
-
-    /// Print a JSON array instead of lines
-    #[arg(long)]
-    json: bool,
-
-    #[command(flatten)]
-    server: ServerArgs,
 }
 
 /// Take numbers from a shared pool
@@ -58,19 +52,9 @@ pub(crate) struct PopArgs {
     #[command(flatten)]
     numbers: NumbersArgs,
 
-    #[arg(
-        long,
-        value_name = "URL",
-        help = "The Redis server with the pool; set an address with a password in the variable [env: BATES_REDIS]"
-    )]
+    /// The Redis server with the pool; set an address with a password in the variable [env: BATES_REDIS]
+    #[arg(long, value_name = "URL")]
     redis: Option<String>,
-
-    /// Print a JSON array instead of lines
-    #[arg(long)]
-    json: bool,
-
-    #[command(flatten)]
-    server: ServerArgs,
 }
 
 /// Look at the next position of a scope without taking it
@@ -108,6 +92,13 @@ struct NumbersArgs {
     /// How many numbers, up to 1,000,000
     #[arg(short = 'n', long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     count: u64,
+
+    /// Print a JSON array instead of lines
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    server: ServerArgs,
 }
 
 /// Why no more numbers follow.
@@ -121,8 +112,8 @@ struct TakeFailure {
 
 impl NextArgs {
     pub(crate) async fn run(&self, out: &mut Output) -> Result<Answer> {
-        let NumbersArgs { series, parameters, count } = &self.numbers;
-        let series = scope::series(&self.server.client()?, series, parameters, self.date)?;
+        let NumbersArgs { series, parameters, count, json, server } = &self.numbers;
+        let series = scope::series(&server.client()?, series, parameters, self.date)?;
         let next = async |count| {
             let taken = series.take(count).await;
             taken.map(|numbers| numbers.into_iter().map(String::from).collect()).map_err(|error| {
@@ -130,25 +121,25 @@ impl NextArgs {
                 TakeFailure { error: explain(error.into()), rest: vec![], is_exhausted }
             })
         };
-        print(out, *count, self.json, CHUNK, next).await
+        print(out, *count, *json, CHUNK, next).await
     }
 }
 
 impl PopArgs {
     pub(crate) async fn run(&self, out: &mut Output) -> Result<Answer> {
         let redis = self.redis.clone().or_else(|| std::env::var("BATES_REDIS").ok());
-        let redis =
-            redis.context("missing address of the Redis server: give --redis URL, or set BATES_REDIS")?;
+        let redis = redis.context("missing address of Redis: give --redis URL, or set BATES_REDIS")?;
+        let NumbersArgs { series, parameters, count, json, server } = &self.numbers;
         // Report an invalid server address first.
-        self.server.client()?;
-        let scope = scope::pairs(&self.numbers.parameters)?.into_iter();
+        server.client()?;
+        let scope = scope::pairs(parameters)?.into_iter();
         let settings = Settings {
             secret: secret(),
             scope: scope.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
-            // Pop only what is printed, so that nothing is lost at the end.
+            // Pop only as many as are printed, so that none is lost at the end.
             batch: 1,
             deadline: DEADLINE,
-            ..Settings::new(self.server.url(), redis, &*self.numbers.series)
+            ..Settings::new(server.url(), redis, &**series)
         };
         let pool = Pool::open(&settings)?;
         pool.attach().await;
@@ -158,7 +149,7 @@ impl PopArgs {
                 TakeFailure { error: explain_pool(error), rest: pool.rest(), is_exhausted }
             })
         };
-        let answer = print(out, self.numbers.count, self.json, POPPED_CHUNK, pop).await?;
+        let answer = print(out, *count, *json, POPPED_CHUNK, pop).await?;
         if let Some(trouble) = pool.trouble() {
             let trouble = output::sanitize(&trouble);
             output::print_note(&format!("some numbers came from Bates instead of Redis: {trouble}"));
@@ -174,9 +165,8 @@ impl PeekArgs {
         if self.json {
             out.print_json(&peek)?;
         } else {
-            let position = |position: Option<u64>, none: &str| {
-                position.map_or(none.to_owned(), |at| format!("position {at}"))
-            };
+            let position =
+                |at: Option<u64>, none: &str| at.map_or(none.into(), |at| format!("position {at}"));
             let about = if peek.left_is_estimate { "about " } else { "" };
             writeln!(out, "last  {}", position(peek.last, "none yet"))?;
             writeln!(out, "next  {}", position(peek.next, "none: the scope is exhausted"))?;
@@ -196,7 +186,7 @@ fn explain_pool(error: PopError) -> anyhow::Error {
     }
 }
 
-/// Prints the numbers that were taken, even if a later call fails.
+/// Takes and prints numbers. Prints those that were taken even if a later call fails.
 async fn print(
     out: &mut Output,
     count: u64,
@@ -215,16 +205,18 @@ async fn print(
         taken += numbers.len() as u64;
         if json {
             all.extend(numbers);
-            continue;
-        }
-        for number in &numbers {
-            writeln!(out, "{}", output::sanitize(number))?;
+        } else {
+            numbers.iter().try_for_each(|number| writeln!(out, "{}", output::sanitize(number)))?;
         }
     }
     if json && taken > 0 {
         out.print_json(&all)?;
     }
     out.flush()?;
+    answer(failure, taken, count)
+}
+
+fn answer(failure: Option<TakeFailure>, taken: u64, count: u64) -> Result<Answer> {
     match failure {
         Some(TakeFailure { error, .. }) if taken == 0 => Err(error),
         Some(TakeFailure { error, is_exhausted: false, .. }) => {
@@ -232,10 +224,8 @@ async fn print(
         }
         _ if taken == count => Ok(Answer::Yes),
         _ => {
-            output::print_note(&format!(
-                "the scope is exhausted: printed {taken} of {}",
-                count_of(count, "number")
-            ));
+            let numbers = count_of(count, "number");
+            output::print_note(&format!("the scope is exhausted: printed {taken} of {numbers}"));
             Ok(Answer::No)
         }
     }

@@ -1,4 +1,5 @@
-//! The server that a command asks: its address, the secret, and its errors as exit codes.
+//! The server that a command calls: its address, the secret, and its errors as exit codes.
+#![allow(clippy::doc_markdown, rustdoc::bare_urls, reason = "clap prints these comments as they are")]
 
 use std::io;
 use std::time::Duration;
@@ -14,12 +15,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_mins(1);
 /// Which server to ask.
 #[derive(Debug, Args)]
 pub(crate) struct ServerArgs {
-    #[arg(
-        long,
-        value_name = "URL",
-        help = "The address of the server; its secret comes from BATES_SECRET [env: BATES_URL] \
-                [default: http://127.0.0.1:8080]"
-    )]
+    /// The address of the server; its secret comes from BATES_SECRET [env: BATES_URL] [default: http://127.0.0.1:8080]
+    #[arg(long, value_name = "URL")]
     url: Option<String>,
 }
 
@@ -81,9 +78,7 @@ pub(crate) fn explain(error: anyhow::Error) -> anyhow::Error {
             let problem = format!("no answer from {host}; is `bates serve` running there?");
             anyhow::Error::from(io::Error::other(cause.into_string())).context(problem)
         }
-        Ok(error @ Error::Unexpected { .. }) => {
-            io::Error::other(sanitize(&error.to_string()).into_owned()).into()
-        }
+        Ok(error @ Error::Unexpected { .. }) => io::Error::other(&*sanitize(&error.to_string())).into(),
         Ok(error) => error.into(),
         Err(error) => error,
     }

@@ -15,23 +15,19 @@ pub(super) fn start_relays<S: Store>(
     machine: &Arc<Machine<S>>,
     config: &Config,
 ) -> Result<()> {
+    let settings = RelaySettings { attempts_max: config.attempts_max, ..RelaySettings::default() };
     for (series, sink) in &config.sinks {
         let context = || format!("the sink of series {:?}", series.as_str());
         let sink = sink.open().with_context(context)?;
         let entry = machine.series(series.as_str()).with_context(context)?;
-        let settings = RelaySettings { attempts_max: config.attempts_max, ..RelaySettings::default() };
         let stopped = tasks.stopped();
         tasks.finishing.spawn(Relay::new(machine.clone(), entry, sink, settings).run(stopped));
     }
     Ok(())
 }
 
-pub(crate) fn start_fillers<S: Store>(
-    tasks: &mut Background,
-    machine: &Arc<Machine<S>>,
-    pools: &[SeriesPool],
-) {
-    for SeriesPool { series, .. } in pools {
+pub(crate) fn start_fillers<S: Store>(tasks: &mut Background, machine: &Arc<Machine<S>>, of: &[SeriesPool]) {
+    for SeriesPool { series, .. } in of {
         let Some(entry) = machine.series(series.as_str()) else { continue };
         let report = Box::new(|text: &str| output::print_note(text));
         if let Some(filler) = Filler::new(machine.clone(), entry, report) {

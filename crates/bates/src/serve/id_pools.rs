@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use bates_core::{Machine, Position, ScopeKey, SeriesEntry, Store};
-use bates_postgres::{Address, IdPools};
+use bates_postgres::IdPools;
 use bates_server::http;
 
 use crate::config::Config;
@@ -20,19 +20,16 @@ pub(super) async fn refuse_unadopted<S: Store>(machine: &Machine<S>, config: &Co
             "openg2p_without_secret: any client that can connect may take identifiers under /v1/idgenerator",
         );
     }
-    let databases: Vec<&Address> =
-        config.store.address().into_iter().chain(&config.id_generator_database).collect();
-    let id_types: Vec<Arc<SeriesEntry>> = {
-        let registry = machine.registry();
-        registry.entries().filter(|entry| http::id_length(entry).is_some()).cloned().collect()
-    };
-    for address in databases.iter().filter(|_| !id_types.is_empty()) {
+    let is_id_type = |entry: &&Arc<SeriesEntry>| http::id_length(entry).is_some();
+    let id_types: Vec<_> = machine.registry().entries().filter(is_id_type).cloned().collect();
+    let databases = config.store.address().into_iter().chain(&config.id_generator_database);
+    for address in databases.filter(|_| !id_types.is_empty()) {
         let pools = IdPools::connect(address).await;
         let pools = pools.context("cannot read which identifiers the OpenG2P id-generator issued")?;
         for entry in &id_types {
             let name = entry.series().name();
             if pools.has_taken(name.as_str()).await? == Some(true) {
-                let missing = unadopted(machine, entry, &pools).await?;
+                let missing = missing(machine, entry, &pools).await?;
                 if let Some(first) = missing.first() {
                     bail!(
                         "table id_pool_{name} has {} identifiers, such as {first}, that the id-generator issued and Bates has not \
@@ -47,20 +44,11 @@ pub(super) async fn refuse_unadopted<S: Store>(machine: &Machine<S>, config: &Co
     Ok(())
 }
 
-async fn unadopted<S: Store>(
-    machine: &Machine<S>,
-    entry: &SeriesEntry,
-    pools: &IdPools,
-) -> Result<Vec<String>> {
+async fn missing<S: Store>(machine: &Machine<S>, entry: &SeriesEntry, ids: &IdPools) -> Result<Vec<String>> {
     let mut taken: Vec<(Position, String)> = Vec::new();
-    pools
-        .taken(entry.series().name().as_str(), |id| {
-            // Bates never issues a text that does not parse.
-            if let Ok(parsed) = entry.series().pattern().parse(id) {
-                taken.push((parsed.position(), id.to_owned()));
-            }
-        })
-        .await?;
+    // Bates never issues a text that does not parse.
+    let parse = |id: &str| Some((entry.series().pattern().parse(id).ok()?.position(), id.to_owned()));
+    ids.taken(entry.series().name().as_str(), |id| taken.extend(parse(id))).await?;
     taken.sort_unstable();
     let (scope, mut from, mut adopted) = (ScopeKey::new([], None)?, 0, Vec::new());
     loop {

@@ -121,7 +121,7 @@ fn a_stopped_store_issues_nothing_below_a_raised_floor() {
     server.stop();
     assert_eq!(
         floor(&["counter", "name=a", "500"]).1,
-        "series \"counter\" in scope name=a: raised from 2 to 500; no position below 500 is issued again\n"
+        "series \"counter\" in scope name=a: raised from 2 to 500; no lower position is issued again\n"
     );
     assert_eq!(
         floor(&["counter", "name=a", "100"]).1,

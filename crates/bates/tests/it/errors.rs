@@ -6,16 +6,22 @@ use bates_core::ErrorCode;
 
 const HEAD: &str = "# Errors
 
-Every error has a stable code that programs can compare; the messages may change. HTTP answers have
-it in the field `code` of `application/problem+json`, the Redis protocol after the first word
-(`-ERR exhausted: …`), and commands end with its exit code. Errors that Redis itself has (an unknown
-command, a wrong number of arguments, no integer, `NOAUTH`, `WRONGPASS`) keep the words of Redis.
+Every error has a stable code. Programs compare the code; messages may change.
 
-`may burn`: whether a number may have been taken without reaching the caller. That number is then a
-gap and is never issued again; retrying is safe.
+| where | the code is |
+|---|---|
+| HTTP | the field `code` of an `application/problem+json` answer |
+| Redis protocol | the second word: `-ERR exhausted: …` |
+| commands | printed with the message; the command ends with the exit code below |
 
-This page comes from the table in `crates/bates-core/src/code.rs`:
-`BATES_TEST_BLESS=1 cargo test -p bates errors`.
+Errors that Redis has as well use the words of Redis, without a code: an unknown command, a wrong
+number of arguments, a value that is not an integer, `NOAUTH`, `WRONGPASS`.
+
+`may burn` is yes if a number may have been taken without reaching the caller. Such a number is a gap and
+is never issued again. Repeating the request is safe.
+
+This page is generated from the table in `crates/bates-core/src/code.rs`:
+`BATES_TEST_BLESS=1 cargo test -p bates --test it errors`.
 
 | code | HTTP | Redis | exit | may burn | what happened | what to do |
 |---|---:|---|---:|---|---|---|

@@ -35,8 +35,8 @@ fn redis_cli_gets_numbers_of_every_built_in_series() {
     }
     assert_eq!(server.redis_cli(&["EXISTS", "counter:never"]), "0", "a read creates no scope");
     for (command, reason) in [
-        (["SET", "counter:pages", "1"].as_slice(), "a number is given once and for all"),
-        (&["DEL", "counter:pages"], "a number is given once and for all"),
+        (["SET", "counter:pages", "1"].as_slice(), "a number is issued once and for all"),
+        (&["DEL", "counter:pages"], "a number is issued once and for all"),
         (&["INCR", "short"], "gives texts"),
         (&["INCR", "missing:a"], "no series has a key like"),
         (&["INCRBY", "counter:pages", "99999999999999999999"], "not an integer"),

@@ -8,12 +8,14 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bates_api as api;
 use bates_api::{Day, DocumentRequest, Parameters, is_idempotency_key};
-use bates_core::{Assignment, DocumentContent, ErrorCode, Idempotency, Machine, SeriesEntry, Store};
+use bates_core::{
+    Assignment, DocumentContent, ErrorCode, Idempotency, Machine, ScopeParams, SeriesEntry, Store,
+};
 use sha2::{Digest, Sha256};
 
 use super::lines;
 use crate::Caller;
-use crate::http::problem::Problem;
+use crate::http::problem::{Problem, Result};
 use crate::http::request;
 use crate::http::routes::{Context, Series};
 
@@ -29,7 +31,7 @@ pub(in crate::http) struct KeyedCaller {
 impl<C: Send + Sync> FromRequestParts<C> for KeyedCaller {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &C) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, _: &C) -> Result<Self> {
         let caller = parts.extensions.get::<Caller>().cloned().unwrap_or_else(|| Caller::from_address(None));
         let Some(value) = parts.headers.get("idempotency-key") else { return Ok(Self { caller, key: None }) };
         let not_ascii = |_| Problem::new(ErrorCode::BAD_ARGUMENTS, "the header Idempotency-Key is not ASCII");
@@ -47,16 +49,15 @@ impl KeyedCaller {
         scope: &Parameters,
         date: Option<Day>,
         content: &str,
-    ) -> Result<Option<Idempotency>, Problem> {
+    ) -> Result<Option<Idempotency>> {
         let Some(key) = &self.key else { return Ok(None) };
-        let bad_document =
-            |error: serde_json::Error| Problem::new(ErrorCode::BAD_DOCUMENT, error.to_string());
-        let content: serde_json::Value = serde_json::from_str(content).map_err(bad_document)?;
+        let invalid = |error: serde_json::Error| Problem::new(ErrorCode::BAD_DOCUMENT, error.to_string());
+        let content: serde_json::Value = serde_json::from_str(content).map_err(invalid)?;
         if !is_idempotency_key(key) {
             let detail = "the idempotency key is invalid: it has 1 to 255 printable ASCII characters";
             return Err(Problem::new(ErrorCode::BAD_ARGUMENTS, detail));
         }
-        let mut parameters: Vec<_> = scope.iter().collect();
+        let mut parameters = scope.pairs();
         parameters.sort_unstable();
         let request = serde_json::json!([parameters, date.map(|date| date.to_string()), content]);
         let digest = Sha256::digest(request.to_string()).into();
@@ -68,14 +69,13 @@ impl KeyedCaller {
         machine: &Machine<S>,
         entry: &SeriesEntry,
         request: &DocumentRequest,
-    ) -> Result<Assignment, Problem> {
+    ) -> Result<Assignment> {
         let document = request.document.get();
         if document == "null" {
             return Err(Problem::new(ErrorCode::BAD_DOCUMENT, "document is null: send any other JSON value"));
         }
         let idempotency = self.idempotency(&request.scope, request.date, document)?;
-        let parameters: Vec<_> = request.scope.iter().collect();
-        let params = request::scope_params(&parameters, request.date);
+        let params = ScopeParams { parameters: &request.scope.pairs(), date: request.date.map(Day::date) };
         let content = DocumentContent::Document(document.into());
         Ok(machine.assign(entry, params, content, idempotency, self.caller.name()).await?)
     }
@@ -100,17 +100,15 @@ pub(crate) async fn number_document<S: Store>(
     caller: KeyedCaller,
     headers: HeaderMap,
     body: Body,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     if is_ndjson(&headers) {
         return lines::respond(context, entry, caller, body);
     }
     let body = request::read_body(body, DOCUMENT_BYTES_MAX, context.body_timeout).await?;
     let request: DocumentRequest = request::parse_json(&body)?;
     if request.key.is_some() {
-        return Err(Problem::new(
-            ErrorCode::BAD_BODY,
-            "key is only for lines: send the key of a single document as the header Idempotency-Key",
-        ));
+        let detail = "key is only for lines: send the key of a single document as the header Idempotency-Key";
+        return Err(Problem::new(ErrorCode::BAD_BODY, detail));
     }
     let assignment = caller.assign(&context.machine, &entry, &request).await?;
     let status = if assignment.is_new { StatusCode::ACCEPTED } else { StatusCode::OK };

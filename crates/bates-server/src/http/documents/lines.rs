@@ -17,7 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 
 use super::assign::{DOCUMENT_BYTES_MAX, KeyedCaller, to_api_assignment};
-use crate::http::problem::Problem;
+use crate::http::problem::{Problem, Result};
 use crate::http::request;
 use crate::http::routes::Context;
 
@@ -40,12 +40,10 @@ pub(super) fn respond<S: Store>(
     entry: Arc<SeriesEntry>,
     caller: KeyedCaller,
     body: Body,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     if let Some(key) = caller.key.as_ref().filter(|key| key.len() > STREAM_KEY_BYTES_MAX) {
-        let length = key.len();
-        let detail = format!(
-            "the header Idempotency-Key has {length} characters; with lines the maximum is {STREAM_KEY_BYTES_MAX}"
-        );
+        let (length, max) = (key.len(), STREAM_KEY_BYTES_MAX);
+        let detail = format!("the header Idempotency-Key has {length} characters; for lines at most {max}");
         return Err(Problem::new(ErrorCode::BAD_ARGUMENTS, detail));
     }
     let lines = read_lines(body.into_data_stream(), context.body_timeout, context.line_permits.clone());
@@ -97,7 +95,7 @@ async fn number_line<S: Store>(
     entry: &SeriesEntry,
     KeyedCaller { caller, key }: &KeyedCaller,
     number: u64,
-    text: Result<Bytes, Problem>,
+    text: Result<Bytes>,
 ) -> Vec<u8> {
     let assignment = async {
         let mut request: DocumentRequest = request::parse_json(&text?)?;
@@ -129,7 +127,7 @@ fn join_answers(answers: Vec<io::Result<Answer>>) -> Vec<io::Result<Bytes>> {
 struct Line {
     /// Starts at 1.
     number: u64,
-    text: Result<Bytes, Problem>,
+    text: Result<Bytes>,
     /// Held until the answer is sent.
     unread_permit: OwnedSemaphorePermit,
     /// Held until the line is numbered.
@@ -176,6 +174,10 @@ fn read_lines(
     })
 }
 
+async fn acquire(permits: &Arc<Semaphore>, count: u32) -> io::Result<OwnedSemaphorePermit> {
+    permits.clone().acquire_many_owned(count).await.map_err(io::Error::other)
+}
+
 impl LineReader {
     async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
@@ -185,14 +187,9 @@ impl LineReader {
                     continue;
                 }
                 let bytes = line.as_ref().map_or(1, Bytes::len).min(STREAM_BYTES_MAX);
-                let bytes = u32::try_from(bytes).unwrap_or(1);
-                let byte_permit = self.byte_permits.clone().acquire_many_owned(bytes);
-                let byte_permit = byte_permit.await.map_err(io::Error::other)?;
-                let unread_permit = self.unread_permits.clone().acquire_owned();
-                let unread_permit = unread_permit.await.map_err(io::Error::other)?;
-                let line_permit = self.line_permits.clone().acquire_owned();
-                let line_permit = line_permit.await.map_err(io::Error::other)?;
-                let numbering_permits = [byte_permit, line_permit];
+                let byte_permit = acquire(&self.byte_permits, u32::try_from(bytes).unwrap_or(1)).await?;
+                let unread_permit = acquire(&self.unread_permits, 1).await?;
+                let numbering_permits = [byte_permit, acquire(&self.line_permits, 1).await?];
                 return Ok(Some(Line { number: self.number, text: line, unread_permit, numbering_permits }));
             }
             if self.is_over {
@@ -202,7 +199,7 @@ impl LineReader {
         }
     }
 
-    fn take_line(&mut self) -> Option<Result<Bytes, Problem>> {
+    fn take_line(&mut self) -> Option<Result<Bytes>> {
         let offset = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n');
         let end = offset.map(|offset| self.searched + offset);
         let line = match end {
@@ -224,12 +221,11 @@ impl LineReader {
         };
         self.searched = 0;
         let is_too_long = std::mem::take(&mut self.is_too_long) || line.len() > DOCUMENT_BYTES_MAX;
-        let too_long = || format!("the line has more than {DOCUMENT_BYTES_MAX} bytes");
-        Some(if is_too_long {
-            Err(Problem::new(ErrorCode::TOO_LARGE, too_long()))
-        } else {
-            Ok(line.freeze())
-        })
+        if is_too_long {
+            let detail = format!("the line has more than {DOCUMENT_BYTES_MAX} bytes");
+            return Some(Err(Problem::new(ErrorCode::TOO_LARGE, detail)));
+        }
+        Some(Ok(line.freeze()))
     }
 
     async fn read(&mut self) -> io::Result<()> {

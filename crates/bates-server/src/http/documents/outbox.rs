@@ -8,7 +8,7 @@ use bates_core::{
 };
 use uuid::Uuid;
 
-use crate::http::problem::{JsonResult, Problem};
+use crate::http::problem::{JsonResult, Problem, Result};
 use crate::http::query::{self, ListQuery, truncate};
 use crate::http::routes::{Context, Path};
 
@@ -30,11 +30,7 @@ pub(crate) async fn find_document<S: Store>(
 }
 
 /// The document with this number or event id; more than one is an error.
-async fn find_only<S: Store>(
-    context: &Context<S>,
-    id: &str,
-    series: Option<SeriesName>,
-) -> Result<Document, Problem> {
+async fn find_only<S: Store>(context: &Context<S>, id: &str, series: Option<SeriesName>) -> Result<Document> {
     let document_id: Option<Uuid> = id.parse().ok();
     let number = document_id.is_none().then(|| id.into());
     let filter = DocumentFilter { series, document_id, number, ..DocumentFilter::default() };
@@ -72,13 +68,13 @@ fn to_api_status(document: &Document) -> DocumentStatus {
     }
 }
 
-fn parse_filter(query: &mut ListQuery) -> Result<DocumentFilter, Problem> {
+fn parse_filter(query: &mut ListQuery) -> Result<DocumentFilter> {
     let (series, state) = (query.take_series()?, query.take("state", parse_state)?);
     query.check_rest(|name| query::unknown_parameter(name, "series, state, after and limit"))?;
     Ok(DocumentFilter { series, state, ..DocumentFilter::default() })
 }
 
-fn parse_state(text: &str) -> Result<DocumentState, Problem> {
+fn parse_state(text: &str) -> Result<DocumentState> {
     DocumentState::from_name(text).ok_or_else(|| {
         let states = DocumentState::ALL.map(DocumentState::name).join(", ");
         query::bad_value("state", text, &format!("is not a state: expected one of {states}"))

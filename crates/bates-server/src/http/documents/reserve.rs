@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::http::StatusCode;
-use bates_api::{DocumentStatus, Reservation, ReservationRequest};
-use bates_core::{DocumentAction, DocumentContent, DocumentFilter, ErrorCode, Store};
+use bates_api::{Day, DocumentStatus, Reservation, ReservationRequest};
+use bates_core::{DocumentAction, DocumentContent, DocumentFilter, ErrorCode, ScopeParams, Store};
 
 use super::assign::KeyedCaller;
 use super::outbox::apply_action;
-use crate::http::problem::{JsonResult, Problem};
+use crate::http::problem::{JsonResult, Problem, Result};
 use crate::http::query::truncate;
-use crate::http::request::{self, OptionalJsonBody};
+use crate::http::request::OptionalJsonBody;
 use crate::http::routes::{Context, Path, Series};
 
 const SECONDS_MAX: u64 = 30 * 24 * 60 * 60;
@@ -33,7 +33,7 @@ pub(crate) async fn reserve_number<S: Store>(
     Series(entry): Series,
     caller: KeyedCaller,
     OptionalJsonBody(request): OptionalJsonBody<ReservationRequest>,
-) -> Result<(StatusCode, Json<Reservation>), Problem> {
+) -> Result<(StatusCode, Json<Reservation>)> {
     let seconds = request.seconds.unwrap_or(900);
     if !(1..=SECONDS_MAX).contains(&seconds) {
         let detail = format!("seconds is {seconds}; expected 1 to {SECONDS_MAX}");
@@ -41,8 +41,7 @@ pub(crate) async fn reserve_number<S: Store>(
     }
     let digest_content = format!(r#"{{"reservation":{seconds}}}"#);
     let key = caller.idempotency(&request.scope, request.date, &digest_content)?;
-    let parameters: Vec<_> = request.scope.iter().collect();
-    let params = request::scope_params(&parameters, request.date);
+    let params = ScopeParams { parameters: &request.scope.pairs(), date: request.date.map(Day::date) };
     let content = DocumentContent::Reservation(Duration::from_secs(seconds));
     let assignment = context.machine.assign(&entry, params, content, key, caller.caller.name()).await?;
     let filter = DocumentFilter { document_id: Some(assignment.document_id), ..DocumentFilter::default() };
@@ -82,7 +81,7 @@ pub(crate) async fn void_reservation<S: Store>(
 }
 
 /// Refuses a number in place of the token: other callers may know the number.
-fn check_token(token: &str) -> Result<&str, Problem> {
+fn check_token(token: &str) -> Result<&str> {
     let detail = || format!("{:?} is not the token of a reservation", truncate(token));
     let unknown = |_| Problem::new(ErrorCode::UNKNOWN_DOCUMENT, detail());
     token.parse::<uuid::Uuid>().map(|_| token).map_err(unknown)

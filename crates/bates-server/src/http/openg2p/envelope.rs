@@ -39,7 +39,7 @@ pub(super) struct Success<R>(pub(super) R);
 
 impl<R: Serialize> IntoResponse for Success<R> {
     fn into_response(self) -> Response {
-        envelope_response(StatusCode::OK, Some(self.0), vec![])
+        respond(StatusCode::OK, Some(self.0), vec![])
     }
 }
 
@@ -81,15 +81,11 @@ impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let can_retry = self.status == StatusCode::SERVICE_UNAVAILABLE;
         let retry_after = can_retry.then_some([(header::RETRY_AFTER, "1")]);
-        (retry_after, envelope_response(self.status, None::<()>, vec![self.error])).into_response()
+        (retry_after, respond(self.status, None::<()>, vec![self.error])).into_response()
     }
 }
 
-fn envelope_response<R: Serialize>(
-    status: StatusCode,
-    response: Option<R>,
-    errors: Vec<ErrorDetail>,
-) -> Response {
+fn respond<R: Serialize>(status: StatusCode, response: Option<R>, errors: Vec<ErrorDetail>) -> Response {
     let responsetime = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string();
     let envelope = Envelope { id: "openg2p.idgenerator", version: "1.0", responsetime, response, errors };
     (status, Json(envelope)).into_response()

@@ -18,7 +18,7 @@ pub fn id_length(entry: &SeriesEntry) -> Option<usize> {
     let is_id_type = entry.series().pattern().is_shuffled()
         && check == Check::Verhoeff
         && entry.parameters().next().is_none()
-        && is_name(entry.series().name().as_str());
+        && is_id_type_name(entry.series().name().as_str());
     is_id_type.then_some(digits)
 }
 
@@ -38,7 +38,7 @@ pub(super) async fn find<S: Store>(context: &Context<S>, name: &str) -> Result<A
 }
 
 /// `^[a-z][a-z0-9_]{1,63}$`
-fn is_name(text: &str) -> bool {
+pub fn is_id_type_name(text: &str) -> bool {
     (2..=64).contains(&text.len())
         && text.starts_with(|first: char| first.is_ascii_lowercase())
         && text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'))
@@ -68,7 +68,7 @@ impl<C: Send + Sync> FromRequestParts<C> for IdPath {
         let mut path = Self { id_type: String::new(), id: String::new() };
         for (name, value) in &params {
             match name {
-                "id_type" if is_name(value) => value.clone_into(&mut path.id_type),
+                "id_type" if is_id_type_name(value) => value.clone_into(&mut path.id_type),
                 "id" if is_id(value) => value.clone_into(&mut path.id),
                 "id_type" => return Err(bad_name(NAME_RULE)),
                 _ => return Err(bad_name("invalid ID: expected 1 to 32 digits")),
@@ -85,10 +85,10 @@ mod tests {
     #[test]
     fn names_and_ids_have_the_syntax_of_the_contract() {
         for name in ["ab", "farmer_id", "a1", &"a".repeat(64)] {
-            assert!(is_name(name), "{name}");
+            assert!(is_id_type_name(name), "{name}");
         }
         for name in ["", "a", "1a", "_a", "A1", "a-b", "a b", "é1", "ab\n", &"a".repeat(65)] {
-            assert!(!is_name(name), "{name}");
+            assert!(!is_id_type_name(name), "{name}");
         }
         for id in ["0", "12345", &"9".repeat(32)] {
             assert!(is_id(id), "{id}");

@@ -19,7 +19,7 @@ use super::openapi;
 use super::routes::ServerState;
 use envelope::Failure;
 
-pub use id_type::id_length;
+pub use id_type::{id_length, is_id_type_name};
 pub(super) use status::ReadyIdTypes;
 
 pub(super) const BASE: &str = "/v1/idgenerator";

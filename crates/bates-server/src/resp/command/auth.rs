@@ -1,8 +1,8 @@
-//! `AUTH`: shows the secret. Owns the words of a refusal; whether a secret is right is not decided here.
+//! `AUTH`: authenticates a connection. `access.rs` decides whether a secret is right.
 
 use super::{Call, Outcome};
 
-/// Redis calls the user that needs no name so. A token has a name, and need not say it.
+/// The name of the Redis user that needs no name. A token may use it instead of its own name.
 const USER: &[u8] = b"default";
 
 /// `AUTH secret`, `AUTH default secret` or, for a token, `AUTH name secret`.
@@ -12,21 +12,20 @@ pub(super) fn run(call: &mut Call<'_>) -> Outcome {
         (Some(user), Some(secret), 3) => (user, secret),
         _ => return call.wrong_arguments(),
     };
-    if let Err(outcome) = admit(user, secret, call) {
+    if let Err(outcome) = authenticate(user, secret, call) {
         return outcome;
     }
     call.reply().simple("OK");
-    Outcome::Limited
+    Outcome::LimitsChanged
 }
 
-pub(super) fn admit(user: &[u8], secret: &[u8], call: &mut Call<'_>) -> Result<(), Outcome> {
-    if call.session.front.settings.access.is_open() {
-        let sentence = "AUTH called without any password configured: this server has no secret";
-        return Err(call.fail("ERR", sentence));
+pub(super) fn authenticate(user: &[u8], secret: &[u8], call: &mut Call<'_>) -> Result<(), Outcome> {
+    if call.session.shared.settings.access.is_open() {
+        return Err(call.fail("ERR", "AUTH called without any password configured: no secret is set"));
     }
-    if call.session.show_secret(user, secret) {
+    if call.session.authenticate(user, secret) {
         return Ok(());
     }
-    let answered = call.fail("WRONGPASS", "invalid username-password pair or user is disabled.");
-    Err(if call.session.was_wrong_too_often() { Outcome::Quit } else { answered })
+    let outcome = call.fail("WRONGPASS", "invalid username-password pair or user is disabled.");
+    Err(if call.session.has_too_many_wrong_secrets() { Outcome::Quit } else { outcome })
 }

@@ -1,9 +1,9 @@
-//! `CLIENT`: who is connected, and under what name.
+//! `CLIENT`: the connected clients and their names.
 
 use super::super::session::Session;
 use super::{Call, Command, Reply, shown};
 
-/// The longest text that a client may say of itself: it is kept and listed.
+/// Max length of a name: the server stores and lists it.
 const TEXT_BYTES_MAX: usize = 64;
 
 pub(super) const NAME_RULE: &str =
@@ -11,33 +11,33 @@ pub(super) const NAME_RULE: &str =
 
 pub(super) fn run(call: &mut Call<'_>) {
     let (command, session) = (call.command, &*call.session);
-    let what = command.arg(1).unwrap_or_default().to_ascii_uppercase();
+    let subcommand = command.arg(1).unwrap_or_default().to_ascii_uppercase();
     let mut reply = Reply::new(call.output, session.protocol);
-    match (what.as_slice(), command.arg_count()) {
-        (b"ID", 2) => reply.count(session.seat.id),
-        (b"GETNAME", 2) => match session.seat.said().name.as_str() {
+    match (subcommand.as_slice(), command.arg_count()) {
+        (b"ID", 2) => reply.count(session.client.id),
+        (b"GETNAME", 2) => match session.client.info().name.as_str() {
             "" => reply.null(),
             name => reply.bulk(name.as_bytes()),
         },
         (b"SETNAME", 3) => set_name(command, session, &mut reply),
         (b"SETINFO", 4) => set_info(command, session, &mut reply),
-        (b"INFO", 2) => reply.verbatim(&session.front.clients.lines(|id| id == session.seat.id)),
+        (b"INFO", 2) => reply.verbatim(&session.shared.clients.lines(|id| id == session.client.id)),
         (b"LIST", _) => list(command, session, &mut reply),
-        // Nobody is evicted, and no key is aged by a touch, so both states are the same.
+        // The server evicts no client and no key, so both states are the same.
         (b"NO-EVICT" | b"NO-TOUCH", 3) => match command.arg(2).map(<[u8]>::to_ascii_uppercase).as_deref() {
             Some(b"ON" | b"OFF") => reply.simple("OK"),
             _ => reply.error("ERR", "syntax error: ON or OFF"),
         },
         (b"REPLY", _) => reply.error("ERR", "CLIENT REPLY is not supported: every command is answered"),
         (b"ID" | b"GETNAME" | b"SETNAME" | b"SETINFO" | b"INFO" | b"NO-EVICT" | b"NO-TOUCH", _) => {
-            let what = shown(&what).to_lowercase();
-            reply.error("ERR", format_args!("wrong number of arguments for 'client|{what}' command"));
+            let subcommand = shown(&subcommand).to_lowercase();
+            reply.error("ERR", format_args!("wrong number of arguments for 'client|{subcommand}' command"));
         }
-        _ => reply.error("ERR", format_args!("unknown subcommand '{}' of CLIENT", shown(&what))),
+        _ => reply.error("ERR", format_args!("unknown subcommand '{}' of CLIENT", shown(&subcommand))),
     }
 }
 
-/// A name is listed in lines of words.
+/// No spaces: a name is one word in the lines of `CLIENT LIST`.
 pub(super) fn is_name(name: &[u8]) -> bool {
     name.len() <= TEXT_BYTES_MAX && name.iter().all(u8::is_ascii_graphic)
 }
@@ -45,7 +45,7 @@ pub(super) fn is_name(name: &[u8]) -> bool {
 fn set_name(command: Command<'_>, session: &Session, reply: &mut Reply<'_>) {
     match command.arg(2) {
         Some(name) if is_name(name) => {
-            session.seat.note(|said| said.name = String::from_utf8_lossy(name).into());
+            session.client.update(|info| info.name = String::from_utf8_lossy(name).into());
             reply.simple("OK");
         }
         _ => reply.error("ERR", NAME_RULE),
@@ -53,27 +53,27 @@ fn set_name(command: Command<'_>, session: &Session, reply: &mut Reply<'_>) {
 }
 
 fn set_info(command: Command<'_>, session: &Session, reply: &mut Reply<'_>) {
-    let what = command.arg(2).unwrap_or_default().to_ascii_uppercase();
+    let option = command.arg(2).unwrap_or_default().to_ascii_uppercase();
     let Some(text) = command.arg(3).filter(|text| is_name(text)) else {
-        return reply
-            .error("ERR", format_args!("{} is up to 64 visible characters without spaces", shown(&what)));
+        let option = shown(&option);
+        return reply.error("ERR", format_args!("{option} is up to 64 visible characters without spaces"));
     };
     let text = String::from_utf8_lossy(text).into();
-    match what.as_slice() {
-        b"LIB-NAME" => session.seat.note(|said| said.library = text),
-        b"LIB-VER" => session.seat.note(|said| said.library_version = text),
-        _ => return reply.error("ERR", format_args!("Unrecognized option '{}'", shown(&what))),
+    match option.as_slice() {
+        b"LIB-NAME" => session.client.update(|info| info.library = text),
+        b"LIB-VER" => session.client.update(|info| info.library_version = text),
+        _ => return reply.error("ERR", format_args!("Unrecognized option '{}'", shown(&option))),
     }
     reply.simple("OK");
 }
 
 /// `CLIENT LIST [TYPE normal] [ID id …]`.
 fn list(command: Command<'_>, session: &Session, reply: &mut Reply<'_>) {
-    let clients = &session.front.clients;
+    let clients = &session.shared.clients;
     match command.arg(2).map(<[u8]>::to_ascii_uppercase).as_deref() {
         None => reply.verbatim(&clients.lines(|_| true)),
         Some(b"TYPE") if command.arg_count() == 4 => {
-            // Replicas, masters and subscribers are types that nobody has here.
+            // This server has no clients of the other types: replica, master, pubsub.
             let is_normal = command.arg(3).is_some_and(|kind| kind.eq_ignore_ascii_case(b"normal"));
             reply.verbatim(&clients.lines(|_| is_normal));
         }

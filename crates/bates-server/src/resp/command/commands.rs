@@ -1,4 +1,4 @@
-//! `COMMAND`: the table told to clients, in the form that Redis 7 has.
+//! `COMMAND`: the table of commands, in the format of Redis 7.
 
 use super::table::{self, Spec, TABLE};
 use super::{Call, NAME_BYTES_MAX, Reply, lower, shown};
@@ -6,13 +6,12 @@ use super::{Call, NAME_BYTES_MAX, Reply, lower, shown};
 pub(super) fn run(call: &mut Call<'_>) {
     let command = call.command;
     let mut reply = call.reply();
-    let is_of_all = command.arg_count() <= 2;
+    let is_unfiltered = command.arg_count() <= 2;
     let named = command.args().skip(2).map(|name| table::find(lower(name, &mut [0; NAME_BYTES_MAX])));
-    let specs: Vec<Option<&Spec>> =
-        if is_of_all { TABLE.iter().map(Some).collect() } else { named.collect() };
+    let specs: Vec<_> = if is_unfiltered { TABLE.iter().map(Some).collect() } else { named.collect() };
     match command.arg(1).map(<[u8]>::to_ascii_uppercase).as_deref() {
-        Some(b"COUNT") if is_of_all => reply.count(TABLE.len() as u64),
-        Some(b"LIST") if is_of_all => {
+        Some(b"COUNT") if is_unfiltered => reply.count(TABLE.len() as u64),
+        Some(b"LIST") if is_unfiltered => {
             reply.array(TABLE.len());
             for spec in &TABLE {
                 reply.bulk(spec.name.as_bytes());
@@ -22,23 +21,22 @@ pub(super) fn run(call: &mut Call<'_>) {
             reply.array(specs.len());
             for spec in specs {
                 match spec {
-                    Some(spec) => tell(spec, &mut reply),
+                    Some(spec) => write_info(spec, &mut reply),
                     None => reply.null_array(),
                 }
             }
         }
-        // Names that nobody knows are left out.
-        Some(b"DOCS") => document(specs.into_iter().flatten().collect(), &mut reply),
-        Some(what) => {
-            let what = shown(what);
-            reply.error("ERR", format_args!("unknown subcommand or wrong number of arguments for '{what}'"));
+        // Unknown names are left out, as Redis does.
+        Some(b"DOCS") => write_docs(specs.into_iter().flatten().collect(), &mut reply),
+        Some(name) => {
+            let name = shown(name);
+            reply.error("ERR", format_args!("unknown subcommand or wrong number of arguments for '{name}'"));
         }
     }
 }
 
-/// Name, arity, flags, first key, last key, step; then what we have none of: categories, tips, key
-/// specifications, subcommands.
-fn tell(spec: &Spec, reply: &mut Reply<'_>) {
+/// Name, arity, flags, first key, last key, step; then empty: categories, tips, key specifications, subcommands.
+fn write_info(spec: &Spec, reply: &mut Reply<'_>) {
     let key = i64::from(spec.has_key);
     reply.array(10);
     reply.bulk(spec.name.as_bytes());
@@ -56,7 +54,7 @@ fn tell(spec: &Spec, reply: &mut Reply<'_>) {
     }
 }
 
-fn document(specs: Vec<&Spec>, reply: &mut Reply<'_>) {
+fn write_docs(specs: Vec<&Spec>, reply: &mut Reply<'_>) {
     reply.map(specs.len());
     for spec in specs {
         reply.bulk(spec.name.as_bytes());

@@ -1,26 +1,23 @@
-//! `CONFIG GET name …`: what tools ask of the configuration. Names may be patterns with a star at their end.
+//! `CONFIG GET name …`: the settings that tools ask for. Names may be patterns that end in a star.
 
 use super::Call;
 
-/// What `redis-benchmark` and monitoring ask for. Every answer is on disk before it is given, as with
-/// `appendonly`.
+/// For `redis-benchmark` and monitoring. Like `appendonly`, Bates commits to disk before it answers.
 const CONFIGURATION: [(&str, &str); 3] = [("save", ""), ("appendonly", "yes"), ("databases", "1")];
 
 pub(super) fn run(call: &mut Call<'_>) {
     let command = call.command;
     let mut reply = call.reply();
     if !command.arg(1).is_some_and(|what| what.eq_ignore_ascii_case(b"GET")) || command.arg_count() < 3 {
-        return reply.error("ERR", "only CONFIG GET <name> is known: a server is configured when it starts");
+        return reply
+            .error("ERR", "only CONFIG GET <name> is supported: a server is configured when it starts");
     }
-    let is_asked = |name: &str| {
-        command.args().skip(2).any(|asked| match asked.strip_suffix(b"*") {
-            Some(start) => {
-                name.len() >= start.len() && name.as_bytes()[..start.len()].eq_ignore_ascii_case(start)
-            }
-            None => asked.eq_ignore_ascii_case(name.as_bytes()),
-        })
+    let is_match = |name: &str, pattern: &[u8]| match pattern.strip_suffix(b"*") {
+        Some(start) => name.as_bytes().get(..start.len()).is_some_and(|it| it.eq_ignore_ascii_case(start)),
+        None => pattern.eq_ignore_ascii_case(name.as_bytes()),
     };
-    let found: Vec<_> = CONFIGURATION.into_iter().filter(|(name, _)| is_asked(name)).collect();
+    let is_requested = |name: &str| command.args().skip(2).any(|pattern| is_match(name, pattern));
+    let found: Vec<_> = CONFIGURATION.into_iter().filter(|(name, _)| is_requested(name)).collect();
     reply.map(found.len());
     reply.pairs(found);
 }

@@ -1,4 +1,4 @@
-//! `EXISTS`: whether a scope has given numbers, as 1 or 0.
+//! `EXISTS`: whether a scope has issued numbers, as 1 or 0.
 
 use bates_core::{Peek, SeriesEntry};
 

@@ -1,13 +1,13 @@
-//! `GET`: the highest number that a scope has given.
+//! `GET`: the highest number that a scope has issued.
 
 use bates_core::{Peek, SeriesEntry};
 
 use super::Reply;
-use super::request::not_a_count;
+use super::request::refuse_increment;
 
 pub(super) fn answer(reply: &mut Reply<'_>, entry: &SeriesEntry, peek: &Peek) {
     match peek.last {
-        _ if !entry.is_plain_count() => not_a_count(reply, entry),
+        _ if !entry.is_plain_count() => refuse_increment(reply, entry),
         Some(last) => reply.bulk(last.to_string().as_bytes()),
         None => reply.null(),
     }

@@ -1,6 +1,6 @@
-//! `HELLO [2|3 [AUTH user secret] [SETNAME name]]`: who a client is, and what it speaks.
+//! `HELLO [2|3 [AUTH user secret] [SETNAME name]]`: authenticates, names the client, and sets the protocol.
 
-use super::auth::admit;
+use super::auth::authenticate;
 use super::client::{NAME_RULE, is_name};
 use super::{Call, Command, Outcome};
 use crate::resp::Protocol;
@@ -17,28 +17,28 @@ struct Options<'c> {
     name: Option<&'c [u8]>,
 }
 
-/// Nothing changes unless all of it is good.
+/// Changes nothing unless every option is valid.
 pub(super) fn run(call: &mut Call<'_>) -> Outcome {
     let options = match read(call.command) {
         Ok(options) => options,
         Err((prefix, sentence)) => return call.fail(prefix, sentence),
     };
     if let Some((user, secret)) = options.credentials
-        && let Err(outcome) = admit(user, secret, call)
+        && let Err(outcome) = authenticate(user, secret, call)
     {
         return outcome;
     }
-    if !call.session.is_admitted() {
+    if !call.session.is_authenticated() {
         return call.fail("NOAUTH", NOAUTH_RULE);
     }
     if let Some(name) = options.name {
-        call.session.seat.note(|said| said.name = String::from_utf8_lossy(name).into());
+        call.session.client.update(|info| info.name = String::from_utf8_lossy(name).into());
     }
     if let Some(protocol) = options.protocol {
-        call.session.speak(protocol);
+        call.session.set_protocol(protocol);
     }
-    introduce(call);
-    Outcome::Limited
+    write_properties(call);
+    Outcome::LimitsChanged
 }
 
 fn read(command: Command<'_>) -> Result<Options<'_>, (&'static str, &'static str)> {
@@ -62,14 +62,12 @@ fn read(command: Command<'_>) -> Result<Options<'_>, (&'static str, &'static str
     Ok(options)
 }
 
-fn introduce(call: &mut Call<'_>) {
-    let (version, id) = (call.session.protocol.version(), call.session.seat.id);
+fn write_properties(call: &mut Call<'_>) {
+    let (version, id) = (call.session.protocol.version(), call.session.client.id);
     let mut reply = call.reply();
     reply.map(7);
-    let version_of_bates = env!("CARGO_PKG_VERSION");
-    let texts =
-        [("server", "bates"), ("version", version_of_bates), ("mode", "standalone"), ("role", "master")];
-    reply.pairs(texts);
+    reply.pairs([("server", "bates"), ("version", env!("CARGO_PKG_VERSION"))]);
+    reply.pairs([("mode", "standalone"), ("role", "master")]);
     reply.bulk(b"proto");
     reply.integer(version.into());
     reply.bulk(b"id");

@@ -1,17 +1,17 @@
-//! `INCR`: the next number of a scope, as an integer. Invariant: a number that is held in memory is answered without an
+//! `INCR`: the next number of a scope, as an integer. Invariant: a number held in memory is answered without an
 //! allocation.
 
 use bates_core::{Machine, Store, TakenPositions};
 
-use super::request::not_a_count;
+use super::request::refuse_increment;
 use super::{Action, Call, Outcome, Reply};
 
-/// Takes as many numbers that follow each other: `INCRBY` takes more than one.
+/// Takes `count` consecutive numbers; more than one for `INCRBY`.
 pub(super) fn run<S: Store>(count: u64, call: &mut Call<'_>, machine: &Machine<S>) -> Outcome {
     let Some(key) = call.key() else { return Outcome::Answered };
-    let Some(entry) = machine.series_by_key(key) else { return Action::Take(count).later(key) };
+    let Some(entry) = machine.series_by_key(key) else { return Action::Take(count).defer(key) };
     if !entry.is_plain_count() {
-        not_a_count(&mut call.reply(), &entry);
+        refuse_increment(&mut call.reply(), &entry);
         return Outcome::Answered;
     }
     match machine.try_next_by_key(&entry, key, count, &mut call.session.scope) {
@@ -19,7 +19,7 @@ pub(super) fn run<S: Store>(count: u64, call: &mut Call<'_>, machine: &Machine<S
             answer(&mut call.reply(), &taken);
             Outcome::Answered
         }
-        None => Action::Take(count).later(key),
+        None => Action::Take(count).defer(key),
     }
 }
 

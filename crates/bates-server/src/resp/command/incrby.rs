@@ -4,7 +4,6 @@ use bates_core::{Machine, Store};
 
 use super::{Call, Outcome, incr};
 
-/// What one addition may take.
 const COUNT_MAX: u64 = 1_000_000;
 
 pub(super) fn run<S: Store>(call: &mut Call<'_>, machine: &Machine<S>) -> Outcome {

@@ -1,29 +1,29 @@
-//! `INFO [section …]`: how the server is.
+//! `INFO [section …]`: the state of the server.
 
 use super::super::session::Session;
 use super::Call;
 
-/// The Redis whose commands ours are like: tools choose by it how they ask.
+/// The Redis version that Bates resembles: tools choose their commands by it.
 const REDIS_VERSION: &str = "7.0.0";
 
 /// Without a section, all of them. An unknown section is empty.
 pub(super) fn run(call: &mut Call<'_>, series_count: usize) {
     let command = call.command;
-    let is_asked = |section: &str| {
+    let is_requested = |section: &str| {
         let names = [section, "all", "default", "everything"];
-        let is_one = |asked: &[u8]| names.iter().any(|name| asked.eq_ignore_ascii_case(name.as_bytes()));
-        command.arg_count() == 1 || command.args().skip(1).any(is_one)
+        let is_match = |arg: &[u8]| names.iter().any(|name| arg.eq_ignore_ascii_case(name.as_bytes()));
+        command.arg_count() == 1 || command.args().skip(1).any(is_match)
     };
     let sections = sections(call.session, series_count).into_iter();
-    let asked = sections.filter(|(section, _)| is_asked(section));
-    let texts: Vec<String> = asked.map(|(section, lines)| format!("# {section}\r\n{lines}")).collect();
+    let requested = sections.filter(|(section, _)| is_requested(section));
+    let texts: Vec<String> = requested.map(|(section, lines)| format!("# {section}\r\n{lines}")).collect();
     call.reply().verbatim(&texts.join("\r\n"));
 }
 
 fn sections(session: &Session, series_count: usize) -> [(&'static str, String); 5] {
-    let front = &session.front;
+    let shared = &session.shared;
     let (version, process) = (env!("CARGO_PKG_VERSION"), std::process::id());
-    let (uptime, clients) = (front.opened.elapsed().as_secs(), front.clients.count());
+    let (uptime, clients) = (shared.started.elapsed().as_secs(), shared.clients.count());
     let server = format!(
         "server_name:bates\r\nbates_version:{version}\r\nredis_version:{REDIS_VERSION}\r\n\
          redis_mode:standalone\r\nprocess_id:{process}\r\nuptime_in_seconds:{uptime}\r\n"
@@ -31,7 +31,7 @@ fn sections(session: &Session, series_count: usize) -> [(&'static str, String); 
     [
         ("Server", server),
         ("Clients", format!("connected_clients:{clients}\r\n")),
-        // Clients wait with their first command while a Redis loads.
+        // Clients wait with their first command until `loading` is 0.
         ("Persistence", "loading:0\r\naof_enabled:1\r\n".to_owned()),
         ("Replication", "role:master\r\nconnected_slaves:0\r\n".to_owned()),
         ("Series", format!("series:{series_count}\r\n")),

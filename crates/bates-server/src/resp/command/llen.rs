@@ -1,4 +1,4 @@
-//! `LLEN`: how many numbers a scope has left. A scope that is not there yet has all of them.
+//! `LLEN`: how many numbers a scope has left. A new scope has all of them.
 
 use bates_core::{Peek, SeriesEntry};
 

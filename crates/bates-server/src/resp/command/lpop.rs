@@ -1,10 +1,10 @@
-//! `LPOP` and `RPOP`, which are the same: the next numbers of a scope, as texts.
+//! `LPOP` and `RPOP`, which do the same: the next numbers of a scope, as texts.
 
 use bates_core::Numbers;
 
-use super::{Action, Call, Command, Outcome, Reply, whole};
+use super::{Action, Call, Command, Outcome, Reply, parse_count};
 
-/// What one list may hold. A client that does not read it makes us keep it: some megabytes.
+/// Max numbers in one answer: some megabytes, which the server holds until the client reads them.
 pub(super) const LIST_MAX: u64 = 100_000;
 
 pub(super) fn run(call: &mut Call<'_>) -> Outcome {
@@ -12,15 +12,15 @@ pub(super) fn run(call: &mut Call<'_>) -> Outcome {
         return call.wrong_arguments();
     }
     match call.command.arg(2).map(|_| call.count(2, 0, LIST_MAX)) {
-        // The count is wrong, which is answered.
+        // The error is answered.
         Some(None) => Outcome::Answered,
         count => Action::Pop(count.flatten()).by_key(call),
     }
 }
 
-/// Whether the arguments ask for a number, as far as that can be told before the command is run.
-pub(super) fn would_give(command: Command<'_>) -> bool {
-    let count = command.arg(2).map(whole);
+/// Whether the command would issue a number, as far as its arguments show.
+pub(super) fn would_issue(command: Command<'_>) -> bool {
+    let count = command.arg(2).map(parse_count);
     count.is_none() || command.arg_count() == 3 && matches!(count, Some(Some(1..=LIST_MAX)))
 }
 

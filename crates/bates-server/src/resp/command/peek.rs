@@ -1,11 +1,11 @@
-//! `BATES.PEEK series [DATE day] [name value …]`: what comes next in a scope, without taking it.
+//! `BATES.PEEK series [DATE day] [name value …]`: the next position of a scope, without taking it.
 
 use bates_core::{Peek, SeriesEntry};
 
 use super::{Action, Call, Outcome, Reply};
 
 pub(super) fn run(call: &mut Call<'_>) -> Outcome {
-    Action::Look(answer).by_series(call)
+    Action::Inspect(answer).by_series(call)
 }
 
 fn answer(reply: &mut Reply<'_>, _: &SeriesEntry, peek: &Peek) {

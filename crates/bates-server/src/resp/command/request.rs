@@ -1,5 +1,5 @@
-//! Commands about a scope, which wait for the store. `INCR`, `INCRBY`, `LPOP`, `RPOP`, `GET`, `LLEN`, `EXISTS` and `TYPE`
-//! name it by its key; `BATES.NEXT`, `BATES.PEEK` and `BATES.VALIDATE` by its series, where a key cannot say enough.
+//! Commands that need the store. `INCR`, `INCRBY`, `LPOP`, `RPOP`, `GET`, `LLEN`, `EXISTS` and `TYPE` name a scope by its
+//! key; `BATES.NEXT`, `BATES.PEEK` and `BATES.VALIDATE` by its series and parameters.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use bates_core::{Actor, ErrorCode, Machine, Peek, ScopeParams, SeriesEntry, Stor
 
 use super::super::session::Session;
 use super::lpop::{self, LIST_MAX};
-use super::{Call, Outcome, Reply, incr, shown, validate, whole};
+use super::{Call, Outcome, Reply, incr, parse_count, shown, validate};
 
 pub(in super::super) struct Request {
     target: Target,
@@ -21,44 +21,43 @@ enum Target {
     Series { name: Box<[u8]>, parameters: Vec<(String, String)>, date: Option<Day> },
 }
 
-/// What a command does with its scope.
 pub(super) enum Action {
-    /// Takes as many numbers, and answers with the last one.
+    /// Takes this many numbers, and answers with the last one.
     Take(u64),
-    /// Takes one number, or a list of as many.
+    /// Takes one number, or a list of this many.
     Pop(Option<u64>),
-    /// Looks at the scope, which is not created.
-    Look(fn(&mut Reply<'_>, &SeriesEntry, &Peek)),
+    /// Shows the state of the scope, and never creates it.
+    Inspect(fn(&mut Reply<'_>, &SeriesEntry, &Peek)),
     Validate(Box<[u8]>),
 }
 
 impl<'c> Call<'c> {
-    /// The key. `None`: it is not UTF-8 and so the key of no series, which is answered.
+    /// The key. `None`: it is not UTF-8, so no series has it, and the error is answered.
     pub(super) fn key(&mut self) -> Option<&'c str> {
         let key = self.command.arg(1).unwrap_or_default();
         let text = std::str::from_utf8(key).ok();
         if text.is_none() {
-            no_such_key(&mut self.reply(), key);
+            refuse_key(&mut self.reply(), key);
         }
         text
     }
 
-    fn refused(&mut self, code: ErrorCode, sentence: &str) -> Outcome {
+    fn refuse(&mut self, code: ErrorCode, sentence: &str) -> Outcome {
         refuse(&mut self.reply(), code, sentence);
         Outcome::Answered
     }
 }
 
 impl Action {
-    pub(super) fn later(self, key: &str) -> Outcome {
-        Outcome::Later(Request { target: Target::Key(key.into()), action: self })
+    pub(super) fn defer(self, key: &str) -> Outcome {
+        Outcome::Deferred(Request { target: Target::Key(key.into()), action: self })
     }
 
     pub(super) fn by_key(self, call: &mut Call<'_>) -> Outcome {
-        call.key().map_or(Outcome::Answered, |key| self.later(key))
+        call.key().map_or(Outcome::Answered, |key| self.defer(key))
     }
 
-    /// Reads `series [COUNT n] [DATE day] [name value …]`; behind a text that is judged, nothing.
+    /// Parses `series [COUNT n] [DATE day] [name value …]`; a command that validates has no further arguments.
     pub(super) fn by_series(mut self, call: &mut Call<'_>) -> Outcome {
         let command = call.command;
         let end = if matches!(self, Self::Validate(_)) { 2 } else { command.arg_count() };
@@ -71,24 +70,24 @@ impl Action {
         for at in (2..end).step_by(2) {
             let (name, value) = (text(at), text(at + 1));
             match (&*name.to_ascii_lowercase(), &mut self) {
-                ("count", Self::Pop(count)) => match whole(value.as_bytes()) {
+                ("count", Self::Pop(count)) => match parse_count(value.as_bytes()) {
                     Some(given @ 1..=LIST_MAX) => *count = Some(given),
-                    _ => return call.refused(ErrorCode::BAD_COUNT, &format!("count is 1 to {LIST_MAX}")),
+                    _ => return call.refuse(ErrorCode::BAD_COUNT, &format!("count is 1 to {LIST_MAX}")),
                 },
                 ("date", _) => match value.parse() {
                     Ok(day) => date = Some(day),
-                    Err(_) => return call.refused(ErrorCode::BAD_DATE, "date is a day, YYYY-MM-DD"),
+                    Err(_) => return call.refuse(ErrorCode::BAD_DATE, "date is a day, YYYY-MM-DD"),
                 },
                 _ => parameters.push((name, value)),
             }
         }
         let name = command.arg(1).unwrap_or_default().into();
-        Outcome::Later(Request { target: Target::Series { name, parameters, date }, action: self })
+        Outcome::Deferred(Request { target: Target::Series { name, parameters, date }, action: self })
     }
 }
 
 impl Target {
-    /// The series, also if another node has created it just now.
+    /// The series, even if another node has only just created it.
     async fn find<S: Store>(&self, machine: &Machine<S>) -> Option<Arc<SeriesEntry>> {
         match self {
             Self::Series { name, .. } => machine.series_or_sync(&String::from_utf8_lossy(name)).await,
@@ -96,7 +95,7 @@ impl Target {
                 if let Some(entry) = machine.series_by_key(key) {
                     return Some(entry);
                 }
-                // A store that cannot be asked knows no more than this node. Others may have followed meanwhile.
+                // If the store fails, use what this node knows: another task may have synchronized meanwhile.
                 let _ = machine.sync_series().await;
                 machine.series_by_key(key)
             }
@@ -105,7 +104,7 @@ impl Target {
 
     fn refuse(&self, reply: &mut Reply<'_>) {
         match self {
-            Self::Key(key) => no_such_key(reply, key.as_bytes()),
+            Self::Key(key) => refuse_key(reply, key.as_bytes()),
             Self::Series { name, .. } => {
                 let sentence = format_args!("there is no series \"{}\"", shown(name));
                 refuse(reply, ErrorCode::UNKNOWN_SERIES, sentence);
@@ -127,30 +126,25 @@ impl Target {
 }
 
 impl Request {
-    pub(in super::super) async fn answer<S: Store>(
-        self,
-        session: &Session,
-        machine: &Machine<S>,
-        output: &mut Vec<u8>,
-    ) {
+    pub(crate) async fn answer<S: Store>(self, session: &Session, machine: &Machine<S>, out: &mut Vec<u8>) {
         let Self { target, action } = self;
-        let mut reply = Reply::new(output, session.protocol);
+        let mut reply = Reply::new(out, session.protocol);
         let Some(entry) = target.find(machine).await else { return target.refuse(&mut reply) };
         let date = if let Target::Series { date, .. } = target { date.map(Day::date) } else { None };
-        let name = ScopeParams { parameters: &target.parameters(&entry), date };
-        let by = Actor::resp(session.caller().name());
+        let params = ScopeParams { parameters: &target.parameters(&entry), date };
+        let actor = Actor::resp(session.caller().name());
         let outcome = match action {
-            Action::Take(_) if !entry.is_plain_count() => return not_a_count(&mut reply, &entry),
-            // All or none: an addition that was made in part could not be answered.
+            Action::Take(_) if !entry.is_plain_count() => return refuse_increment(&mut reply, &entry),
+            // All or none: the answer is only the last number.
             Action::Take(count) => {
-                machine.take(&entry, name, count, by).await.map(|taken| incr::answer(&mut reply, &taken))
+                machine.take(&entry, params, count, actor).await.map(|taken| incr::answer(&mut reply, &taken))
             }
             Action::Pop(count) => {
-                let numbers = machine.next(&entry, name, count.unwrap_or(1), by).await;
+                let numbers = machine.next(&entry, params, count.unwrap_or(1), actor).await;
                 numbers.map(|numbers| lpop::answer(&mut reply, count, &numbers))
             }
-            Action::Look(answer) => {
-                machine.peek(&entry, name).await.map(|peek| answer(&mut reply, &entry, &peek))
+            Action::Inspect(answer) => {
+                machine.peek(&entry, params).await.map(|peek| answer(&mut reply, &entry, &peek))
             }
             Action::Validate(text) => return validate::answer(&mut reply, &entry, &text),
         };
@@ -160,17 +154,16 @@ impl Request {
     }
 }
 
-/// A prefix that programs look at, the stable code, and the sentence.
 pub(super) fn refuse(reply: &mut Reply<'_>, code: ErrorCode, sentence: impl Display) {
     reply.error(code.resp_prefix(), format_args!("{code}: {sentence}"));
 }
 
-fn no_such_key(reply: &mut Reply<'_>, key: &[u8]) {
+fn refuse_key(reply: &mut Reply<'_>, key: &[u8]) {
     refuse(reply, ErrorCode::BAD_KEY, format_args!("no series has a key like \"{}\"", shown(key)));
 }
 
-pub(super) fn not_a_count(reply: &mut Reply<'_>, entry: &SeriesEntry) {
+pub(super) fn refuse_increment(reply: &mut Reply<'_>, entry: &SeriesEntry) {
     let name = entry.series().name();
-    let sentence = format_args!("series \"{name}\" gives texts, which cannot be counted up: use LPOP");
+    let sentence = format!("series \"{name}\" gives texts, which cannot be incremented: use LPOP");
     refuse(reply, ErrorCode::NOT_A_COUNT, sentence);
 }

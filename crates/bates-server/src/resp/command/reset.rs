@@ -1,9 +1,9 @@
-//! `RESET`: makes the connection as it was at first, which for a server with a secret means unknown again.
+//! `RESET`: returns the connection to its first state: with a secret, not authenticated.
 
 use super::{Call, Outcome};
 
 pub(super) fn run(call: &mut Call<'_>) -> Outcome {
     call.session.reset();
     call.reply().simple("RESET");
-    Outcome::Limited
+    Outcome::LimitsChanged
 }

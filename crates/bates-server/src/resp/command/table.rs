@@ -1,5 +1,5 @@
-//! The table of commands: what each is called, how many arguments it takes and whether it has a key. Dispatch,
-//! the check of arguments, the check of who may call, and all that `COMMAND` answers come from here.
+//! The table of commands: name, number of arguments, key, flags. Dispatch, the check of arguments, the check of
+//! authentication and the answers of `COMMAND` come from here.
 
 use bates_core::{Peek, SeriesEntry};
 
@@ -7,23 +7,22 @@ use super::{
     Call, Outcome, Reply, auth, client, commands, config, echo, exists, get, hello, llen, next, peek, ping,
     quit, reset, select, r#type, validate,
 };
-use Run::{Ask, Greet, Incr, IncrBy, Info, Look, Pop, Say, Time};
+use Run::{Answer, Execute, Incr, IncrBy, Info, Inspect, Login, Pop, Time};
 
 pub(super) struct Spec {
     pub(super) run: Run,
-    /// In lower case, as Redis names commands.
+    /// In lower case, as in Redis.
     pub(super) name: &'static str,
-    /// How many arguments, the name among them; negative for a minimum.
+    /// The number of arguments, including the name; negative for a minimum.
     pub(super) arity: i8,
-    /// Whether the first argument is a key; no other one is.
+    /// Whether the first argument is a key; no other argument is.
     pub(super) has_key: bool,
-    /// In the words of Redis.
+    /// As Redis names them.
     pub(super) flags: &'static [&'static str],
     pub(super) group: &'static str,
     pub(super) summary: &'static str,
 }
 
-/// What runs it.
 #[derive(Clone, Copy)]
 pub(super) enum Run {
     Incr,
@@ -31,49 +30,49 @@ pub(super) enum Run {
     Pop,
     Time,
     Info,
-    /// Looks at the scope of a key.
-    Look(fn(&mut Reply<'_>, &SeriesEntry, &Peek)),
+    /// Shows the state of the scope of a key.
+    Inspect(fn(&mut Reply<'_>, &SeriesEntry, &Peek)),
     /// Answers at once.
-    Say(fn(&mut Call<'_>)),
+    Answer(fn(&mut Call<'_>)),
     /// Answers at once or later.
-    Ask(fn(&mut Call<'_>) -> Outcome),
-    /// Changes who the client is, and so whether what follows may be run.
-    Greet(fn(&mut Call<'_>) -> Outcome),
+    Execute(fn(&mut Call<'_>) -> Outcome),
+    /// Changes whether the client is authenticated, and so whether later commands may run.
+    Login(fn(&mut Call<'_>) -> Outcome),
 }
 
-const GIVES: &[&str] = &["write", "fast"];
-const LOOKS: &[&str] = &["readonly", "fast"];
-const TALKS: &[&str] = &["noscript", "loading", "stale", "fast"];
-/// `no_auth`: may be called by a client that has not shown the secret.
-const GREETS: &[&str] = &["noscript", "loading", "stale", "fast", "no_auth"];
+const WRITE: &[&str] = &["write", "fast"];
+const READ: &[&str] = &["readonly", "fast"];
+const BASIC: &[&str] = &["noscript", "loading", "stale", "fast"];
+/// `no_auth`: allowed before authentication.
+const NO_AUTH: &[&str] = &["noscript", "loading", "stale", "fast", "no_auth"];
 
-const HELLO: &str = "Chooses the version of the protocol, and may show the secret.";
+const HELLO: &str = "Selects the version of the protocol, and may authenticate.";
 
-/// The hot ones first: they are looked for in this order.
+/// The most frequent commands first: a search goes in this order.
 pub(super) static TABLE: [Spec; 23] = [
-    spec(Incr, "incr", 2, GIVES, "string", "The next number of a scope, as an integer."),
-    spec(Pop, "lpop", -2, GIVES, "list", "The next numbers of a scope, as texts."),
-    spec(IncrBy, "incrby", 3, GIVES, "string", "The next numbers of a scope; answers with the last of them."),
-    spec(Pop, "rpop", -2, GIVES, "list", "The same as LPOP: numbers have one order."),
-    spec(Look(get::answer), "get", 2, LOOKS, "string", "The highest number that a scope has given."),
-    spec(Look(llen::answer), "llen", 2, LOOKS, "list", "How many numbers a scope has left."),
-    spec(Look(exists::answer), "exists", 2, LOOKS, "generic", "Whether a scope has given numbers."),
-    spec(Look(r#type::answer), "type", 2, LOOKS, "generic", "As what Redis would know a scope."),
-    spec(Ask(next::run), "bates.next", -2, GIVES, "bates", "The next numbers of a scope of a named series."),
-    spec(Ask(peek::run), "bates.peek", -2, LOOKS, "bates", "What comes next in a scope, without taking it."),
-    spec(Ask(validate::run), "bates.validate", 3, LOOKS, "bates", "What speaks against a text."),
-    spec(Ask(ping::run), "ping", -1, TALKS, "connection", "Answers PONG, or with its argument."),
-    spec(Say(echo::run), "echo", 2, TALKS, "connection", "Answers with its argument."),
-    spec(Greet(hello::run), "hello", -1, GREETS, "connection", HELLO),
-    spec(Greet(auth::run), "auth", -2, GREETS, "connection", "Shows the secret."),
-    spec(Greet(reset::run), "reset", 1, GREETS, "connection", "Makes the connection as it was at first."),
-    spec(Greet(quit::run), "quit", -1, GREETS, "connection", "Ends the connection."),
-    spec(Say(select::run), "select", 2, TALKS, "connection", "Chooses the database; there is one, 0."),
-    spec(Time, "time", 1, TALKS, "server", "The time of day."),
-    spec(Say(client::run), "client", -2, TALKS, "connection", "Who is connected, and under what name."),
-    spec(Say(commands::run), "command", -1, TALKS, "server", "Tells of these commands."),
-    spec(Say(config::run), "config", -2, TALKS, "server", "What tools ask of the configuration."),
-    spec(Info, "info", -1, TALKS, "server", "How the server is."),
+    spec(Incr, "incr", 2, WRITE, "string", "The next number of a scope, as an integer."),
+    spec(Pop, "lpop", -2, WRITE, "list", "The next numbers of a scope, as texts."),
+    spec(IncrBy, "incrby", 3, WRITE, "string", "The next numbers of a scope; answers with the last of them."),
+    spec(Pop, "rpop", -2, WRITE, "list", "The same as LPOP: numbers have one order."),
+    spec(Inspect(get::answer), "get", 2, READ, "string", "The highest number that a scope has issued."),
+    spec(Inspect(llen::answer), "llen", 2, READ, "list", "How many numbers a scope has left."),
+    spec(Inspect(exists::answer), "exists", 2, READ, "generic", "Whether a scope has issued numbers."),
+    spec(Inspect(r#type::answer), "type", 2, READ, "generic", "The Redis type of a scope."),
+    spec(Execute(next::run), "bates.next", -2, WRITE, "bates", "The next numbers of a scope, by its series."),
+    spec(Execute(peek::run), "bates.peek", -2, READ, "bates", "The next position of a scope; takes nothing."),
+    spec(Execute(validate::run), "bates.validate", 3, READ, "bates", "Whether a text is valid, and why not."),
+    spec(Execute(ping::run), "ping", -1, BASIC, "connection", "Answers PONG, or with its argument."),
+    spec(Answer(echo::run), "echo", 2, BASIC, "connection", "Answers with its argument."),
+    spec(Login(hello::run), "hello", -1, NO_AUTH, "connection", HELLO),
+    spec(Login(auth::run), "auth", -2, NO_AUTH, "connection", "Authenticates the connection."),
+    spec(Login(reset::run), "reset", 1, NO_AUTH, "connection", "Resets the connection to its first state."),
+    spec(Login(quit::run), "quit", -1, NO_AUTH, "connection", "Ends the connection."),
+    spec(Answer(select::run), "select", 2, BASIC, "connection", "Selects the database; there is only 0."),
+    spec(Time, "time", 1, BASIC, "server", "The time of day."),
+    spec(Answer(client::run), "client", -2, BASIC, "connection", "The connected clients and their names."),
+    spec(Answer(commands::run), "command", -1, BASIC, "server", "Describes these commands."),
+    spec(Answer(config::run), "config", -2, BASIC, "server", "The settings that tools ask for."),
+    spec(Info, "info", -1, BASIC, "server", "The state of the server."),
 ];
 
 #[inline]
@@ -82,15 +81,14 @@ pub(super) fn find(name: &[u8]) -> Option<&'static Spec> {
 }
 
 impl Spec {
-    /// Whether it may be called with so many arguments, its name among them.
+    /// Whether the command accepts this number of arguments, including its name.
     #[inline]
     pub(super) fn takes(&self, arg_count: usize) -> bool {
-        let least = usize::from(self.arity.unsigned_abs());
-        if self.arity < 0 { arg_count >= least } else { arg_count == least }
+        let min = usize::from(self.arity.unsigned_abs());
+        if self.arity < 0 { arg_count >= min } else { arg_count == min }
     }
 
-    /// Whether it may be called before the secret is shown.
-    pub(super) fn is_for_strangers(&self) -> bool {
+    pub(super) fn needs_no_auth(&self) -> bool {
         self.flags.contains(&"no_auth")
     }
 }
@@ -103,7 +101,7 @@ const fn spec(
     group: &'static str,
     summary: &'static str,
 ) -> Spec {
-    let has_key = matches!(run, Incr | IncrBy | Pop | Look(_));
+    let has_key = matches!(run, Incr | IncrBy | Pop | Inspect(_));
     Spec { run, name, arity, has_key, flags, group, summary }
 }
 
@@ -121,9 +119,8 @@ mod tests {
     }
 
     #[test]
-    fn strangers_may_only_say_who_they_are_and_leave() {
-        let names: Vec<_> =
-            TABLE.iter().filter(|spec| spec.is_for_strangers()).map(|spec| spec.name).collect();
+    fn only_commands_that_authenticate_or_end_need_no_auth() {
+        let names: Vec<_> = TABLE.iter().filter(|spec| spec.needs_no_auth()).map(|spec| spec.name).collect();
         assert_eq!(names, ["hello", "auth", "reset", "quit"]);
     }
 

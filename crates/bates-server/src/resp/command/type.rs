@@ -1,4 +1,4 @@
-//! `TYPE`: as what Redis would know a scope.
+//! `TYPE`: the Redis type of a scope.
 
 use bates_core::{Peek, SeriesEntry};
 

@@ -1,4 +1,4 @@
-//! `BATES.VALIDATE series text`: whether a text could be a number of the series, and everything that speaks against it.
+//! `BATES.VALIDATE series text`: whether a text could be a number of the series, and every reason why not.
 
 use bates_core::{ErrorCode, SeriesEntry};
 

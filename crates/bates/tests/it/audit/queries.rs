@@ -74,20 +74,20 @@ fn a_bad_query_is_refused_and_the_error_names_the_field() {
     let home = Home::folder();
     let (server, _) = start_with_entries(&home);
     for (query, code, message) in [
-        ("limit=0", "bad_count", "limit is 1 to 10000"),
-        ("limit=10001", "bad_count", "limit is 1 to 10000"),
-        ("since=yesterday", "bad_arguments", "since: \"yesterday\" is no time"),
-        ("until=2026-13-01", "bad_arguments", "until: \"2026-13-01\" is no time"),
-        ("since=-005000-01-01", "bad_arguments", "is no time"),
+        ("limit=0", "bad_count", "limit is \"0\"; expected 1 to 10000"),
+        ("limit=10001", "bad_count", "limit is \"10001\"; expected 1 to 10000"),
+        ("since=yesterday", "bad_arguments", "since: \"yesterday\" is not a valid time"),
+        ("until=2026-13-01", "bad_arguments", "until: \"2026-13-01\" is not a valid time"),
+        ("since=-005000-01-01", "bad_arguments", "is not a valid time"),
         ("period=%00x", "bad_arguments", "period: "),
         ("who=%07", "bad_arguments", "who: "),
         ("series=d&q=B", "bad_scope", "the scope has the parameters q; it needs exactly p"),
-        ("after=7", "bad_arguments", "after: \"7\" is not the one of a page before"),
+        ("after=7", "bad_arguments", "after: \"7\" is not the after of a previous page"),
         ("series=UPPER", "bad_name", "UPPER"),
-        ("id=%21", "bad_arguments", "id: \"!\" is no number of any series"),
-        ("id=A-1", "bad_arguments", "id: \"A-1\" could be of several series: name one as series"),
-        ("series=s&id=A-1", "bad_arguments", "id: \"A-1\" is no number of series \"s\""),
-        ("series=d&id=A-1&p=B", "bad_arguments", "is of another scope"),
+        ("id=%21", "bad_arguments", "id: \"!\" is not a number of any series"),
+        ("id=A-1", "bad_arguments", "id: \"A-1\" matches several series: add the parameter series"),
+        ("series=s&id=A-1", "bad_arguments", "id: \"A-1\" is not a number of series \"s\""),
+        ("series=d&id=A-1&p=B", "bad_arguments", "belongs to another scope"),
         ("series=d&p=%20", "bad_scope", "parameter \"p\""),
     ] {
         let (status, problem) = ask_as(server.http, "shared", &format!("GET /v1/audit?{query}"), "");

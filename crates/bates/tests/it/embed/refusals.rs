@@ -18,7 +18,7 @@ async fn an_invalid_series_is_refused_and_the_error_names_the_field() {
     for (series, code, expected) in [
         (Series::new("No Name", "{seq}"), ErrorCode::BAD_NAME, "name"),
         (Series::new("n", "{seq"), ErrorCode::BAD_SERIES, "{seq"),
-        (good().start(u64::MAX), ErrorCode::BAD_SERIES, "start: positions end at"),
+        (good().start(u64::MAX), ErrorCode::BAD_SERIES, "start: the maximum is"),
         (good().key("a:{b"), ErrorCode::BAD_SERIES, "key: "),
         (good().time_zone("Nowhere/Never"), ErrorCode::BAD_SERIES, "Nowhere/Never"),
         (good().reject("none"), ErrorCode::BAD_SERIES, "reject: "),

@@ -244,26 +244,26 @@ fn configurations_that_could_repeat_or_confuse_numbers_are_refused() {
         ),
         (
             "pattern: \"{p}-{seq}\", pool: { redis: \"redis://x\", key: k, size: 5 }",
-            "must name the parameters",
+            "must contain each parameter",
         ),
         (
             "pattern: \"{date:%Y}-{seq}\", reset: yearly, pool: { redis: \"redis://x\", key: k, size: 5 }",
             "shows a date",
         ),
-        ("pattern: \"{seq}\", pool: { redis: \"redis://x\", key: k }", "has a size"),
+        ("pattern: \"{seq}\", pool: { redis: \"redis://x\", key: k }", "expected size"),
         (
             "pattern: \"{seq}\", pool: { redis: \"redis://x\", key: k, size: 5, low: 1, batch: 2 }",
-            "has a size",
+            "expected size",
         ),
         ("pattern: \"{seq}\", pool: { redis: \"redis://x\", key: k, size: 100000001 }", "1 to 100,000,000"),
         (
             "pattern: \"{seq}\", pool: { redis: \"redis://x\", key: k, size: 9, refill_at: 100% }",
-            "is no share",
+            "invalid share",
         ),
         ("pattern: \"{seq}\", pool: { redis: \"http://x\", key: k, size: 9 }", "redis:"),
         (
             "pattern: \"{p}-{seq}\", pool: { redis: \"redis://x\", key: \"k:{p}\", size: 5, scopes: [{ q: \"1\" }] }",
-            "needs exactly p",
+            "expected exactly p",
         ),
     ] {
         std::fs::write(home.path("bates.yaml"), format!("series:\n  x: {{ {series} }}\n")).unwrap();
