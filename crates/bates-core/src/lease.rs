@@ -19,7 +19,7 @@ use crate::machine::{Machine, NextError, Numbers, UnclaimedPositions};
 use crate::range::{PositionRange, RangeSet, TakenPositions};
 use crate::scope::{ScopeId, ScopeParams};
 use crate::series::{OpenScope, Promise, SeriesEntry, SeriesName};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, StoreResult};
 
 pub use crate::ledger::LeaseEnd;
 
@@ -220,7 +220,7 @@ impl<S: Store> Machine<S> {
         of: ClientLeaseFilter,
         after: Option<Uuid>,
         limit: usize,
-    ) -> Result<Vec<ClientLease>, StoreError> {
+    ) -> StoreResult<Vec<ClientLease>> {
         self.store().client_leases(of, after, limit).await
     }
 }

@@ -13,7 +13,7 @@ use crate::machine::Machine;
 use crate::range::PositionRange;
 use crate::scope::ScopeKey;
 use crate::series::{DescriptionChange, MachineError, Promise, PromiseChange, SeriesName, SeriesSpec};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreResult};
 
 /// How often the store is asked who has not answered.
 pub(crate) const POLL: Duration = Duration::from_millis(50);
@@ -45,7 +45,7 @@ pub(crate) async fn live_holders<S: Store>(
     store: &S,
     series: &SeriesName,
     epoch: u64,
-) -> Result<Vec<Holder>, StoreError> {
+) -> StoreResult<Vec<Holder>> {
     let (ended, alive): (Vec<Holder>, Vec<Holder>) =
         store.holders(series.clone(), epoch).await?.into_iter().partition(|holder| holder.has_ended);
     if !ended.is_empty() {
@@ -69,7 +69,7 @@ pub struct RecallOutcome {
 impl<S: Store> Machine<S> {
     /// Has every process give up what it holds of a series, and waits for the answers, at most `wait`. Writes off ended
     /// processes. Does nothing in a stopped store: all processes give up everything before it issues again.
-    pub async fn recall(&self, series: &SeriesName, wait: Duration) -> Result<RecallOutcome, StoreError> {
+    pub async fn recall(&self, series: &SeriesName, wait: Duration) -> StoreResult<RecallOutcome> {
         let store = self.dispenser.store();
         let mut recalled = RecallOutcome { series: series.clone(), epoch: 0, silent: Vec::new() };
         if store.check_revision().await.is_err_and(|error| error.is_poisoned()) {
@@ -134,7 +134,7 @@ impl<S: Store> Machine<S> {
     }
 
     /// Writes off the silent processes: what they hold is uncertain, and they may still hand it out.
-    pub async fn write_off(&self, recalled: &RecallOutcome) -> Result<(), StoreError> {
+    pub async fn write_off(&self, recalled: &RecallOutcome) -> StoreResult<()> {
         let nodes: Vec<Uuid> = recalled.silent.iter().map(|holder| holder.node).collect();
         self.store().write_off(recalled.series.clone(), recalled.epoch, nodes).await
     }

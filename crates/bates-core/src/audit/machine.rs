@@ -14,7 +14,7 @@ use crate::machine::{Machine, NumberedRange, TakenNumbers};
 use crate::range::TakenPositions;
 use crate::scope::ScopeId;
 use crate::series::{OpenScope, SeriesEntry};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreResult};
 
 const PRUNE_BATCH: usize = 10_000;
 
@@ -76,12 +76,12 @@ impl<S: Store> Machine<S> {
         of: AuditFilter,
         after: Option<(Timestamp, Uuid)>,
         limit: usize,
-    ) -> Result<Vec<AuditRecord>, StoreError> {
+    ) -> StoreResult<Vec<AuditRecord>> {
         self.store().records(of, after, limit).await
     }
 
     /// Removes expired records, some of each series. Returns how many.
-    pub async fn prune_records(&self) -> Result<u64, StoreError> {
+    pub async fn prune_records(&self) -> StoreResult<u64> {
         let entries: Vec<Arc<SeriesEntry>> = self.registry().entries().cloned().collect();
         let mut removed = 0;
         for entry in entries {

@@ -12,7 +12,7 @@ use super::{Dispenser, Inner};
 use crate::ledger::{Grant, GrantError, GrantRequest};
 use crate::range::PositionRange;
 use crate::scope::ScopeId;
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreResult};
 
 /// Burned positions that the store has not recorded yet.
 #[derive(Default)]
@@ -35,7 +35,7 @@ impl<S: Store> Inner<S> {
         self.spawn(|inner| async move { drop(inner.report_burned().await) });
     }
 
-    pub(super) async fn report_burned(&self) -> Result<(), StoreError> {
+    pub(super) async fn report_burned(&self) -> StoreResult<()> {
         let mut reporting =
             BurnReport { burned: &self.burned, ranges: std::mem::take(&mut *self.burned.0.lock()) };
         if !reporting.ranges.is_empty() {

@@ -27,7 +27,7 @@ use crate::ProcessGuard;
 use crate::runtime::SystemRuntime;
 use crate::scope::ScopeKey;
 use crate::series::{Series, SeriesName};
-use crate::store::{MeasuredStore, Store, StoreError};
+use crate::store::{MeasuredStore, Store, StoreError, StoreResult};
 use burned::BurnedPositions;
 use cell::Cell;
 use recall::GivenUpRanges;
@@ -139,7 +139,7 @@ impl<S: Store> Dispenser<S> {
     }
 
     /// The first position of a scope not yet handed out. `None` if the scope does not exist. Never creates one.
-    pub async fn peek(&self, series: &Series, scope: &ScopeKey) -> Result<Option<u64>, StoreError> {
+    pub async fn peek(&self, series: &Series, scope: &ScopeKey) -> StoreResult<Option<u64>> {
         if self.is_forked() {
             return Err(StoreError::Forked);
         }

@@ -14,7 +14,7 @@ use crate::range::PositionRange;
 use crate::recall::Recall;
 use crate::scope::{ScopeId, ScopeKey};
 use crate::series::SeriesName;
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreResult};
 
 /// Given up and not reported yet, by series.
 #[derive(Default)]
@@ -60,7 +60,7 @@ impl GivenUpRanges {
 impl<S: Store> Dispenser<S> {
     /// Answers the recalls that the store has for this process, and reports what was given up otherwise. Failures are
     /// retried with the next call.
-    pub(crate) async fn answer_recalls(&self) -> Result<(), StoreError> {
+    pub(crate) async fn answer_recalls(&self) -> StoreResult<()> {
         let inner = &self.inner;
         for Recall { series, epoch } in inner.store.recalls().await? {
             inner.discard(|cell| cell.series.name() == &series);
@@ -97,11 +97,7 @@ impl<S: Store> Inner<S> {
     }
 
     /// Gives a tail back that was granted in an era, unless that is over.
-    pub(super) async fn release(
-        &self,
-        release: ReleaseRequest,
-        era: u64,
-    ) -> Result<ReleaseOutcome, StoreError> {
+    pub(super) async fn release(&self, release: ReleaseRequest, era: u64) -> StoreResult<ReleaseOutcome> {
         if self.store.era() != era {
             self.given_up.add(release.scope_id, release.lost.into_iter().chain([release.range]));
             return Ok(ReleaseOutcome::Gap);
@@ -131,7 +127,7 @@ impl<S: Store> Inner<S> {
         }
     }
 
-    pub(super) async fn report_all(&self) -> Result<(), StoreError> {
+    pub(super) async fn report_all(&self) -> StoreResult<()> {
         let all: Vec<SeriesName> = self.given_up.0.lock().keys().cloned().collect();
         for series in all {
             self.report(&series, None).await?;
@@ -139,7 +135,7 @@ impl<S: Store> Inner<S> {
         self.report_burned().await
     }
 
-    async fn report(&self, series: &SeriesName, epoch: Option<u64>) -> Result<(), StoreError> {
+    async fn report(&self, series: &SeriesName, epoch: Option<u64>) -> StoreResult<()> {
         let unused = self.given_up.of(series);
         self.store.give_up(series.clone(), epoch, unused.clone()).await?;
         self.given_up.reported(series, &unused);

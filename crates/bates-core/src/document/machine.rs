@@ -18,7 +18,7 @@ use crate::error::IssueError;
 use crate::machine::Machine;
 use crate::scope::{ScopeError, ScopeId, ScopeParams};
 use crate::series::{OpenScope, Promise, SeriesEntry, SeriesName};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreResult};
 
 const PRUNE_BATCH: usize = 10_000;
 
@@ -128,7 +128,7 @@ impl<S: Store> Machine<S> {
         filter: DocumentFilter,
         after: Option<Uuid>,
         limit: usize,
-    ) -> Result<Vec<Document>, StoreError> {
+    ) -> StoreResult<Vec<Document>> {
         self.store().documents(filter, after, limit).await
     }
 
@@ -136,7 +136,7 @@ impl<S: Store> Machine<S> {
         &self,
         document_id: Uuid,
         decision: DocumentAction,
-    ) -> Result<ActionOutcome, StoreError> {
+    ) -> StoreResult<ActionOutcome> {
         let decided = self.store().apply_action(document_id, decision).await?;
         if let (DocumentAction::Retry, ActionOutcome::Done(document)) = (decision, &decided) {
             self.notify_relays(|entry| entry.series.name() == &document.scope_id.series);
@@ -149,7 +149,7 @@ impl<S: Store> Machine<S> {
         &self,
         filter: DocumentFilter,
         decision: DocumentAction,
-    ) -> Result<u64, StoreError> {
+    ) -> StoreResult<u64> {
         let decided = self.store().apply_action_to_all(filter, decision).await?;
         if decision == DocumentAction::Retry {
             self.notify_relays(|_| true);
@@ -157,13 +157,13 @@ impl<S: Store> Machine<S> {
         Ok(decided)
     }
 
-    pub async fn count_documents(&self) -> Result<Vec<(SeriesName, DocumentState, u64)>, StoreError> {
+    pub async fn count_documents(&self) -> StoreResult<Vec<(SeriesName, DocumentState, u64)>> {
         self.store().count_documents().await
     }
 
     /// Voids expired reservations, and removes documents that were delivered or confirmed longer than `retention` ago: at
     /// most 10,000 of each. Answers how many.
-    pub async fn prune_documents(&self, retention: Duration) -> Result<(u64, u64), StoreError> {
+    pub async fn prune_documents(&self, retention: Duration) -> StoreResult<(u64, u64)> {
         let voided = self.store().expire_reservations(PRUNE_BATCH).await?;
         Ok((voided, self.store().prune_documents(retention, PRUNE_BATCH).await?))
     }

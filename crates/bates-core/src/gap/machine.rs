@@ -10,7 +10,7 @@ use crate::machine::Machine;
 use crate::range::{PositionRange, RangeSet};
 use crate::scope::{ScopeId, ScopeKey};
 use crate::series::{Promise, SeriesEntry, SeriesName};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, StoreResult};
 
 const SCOPES_AT_ONCE: usize = 1_000;
 const ADOPTED_PAGE: usize = 10_000;
@@ -34,7 +34,7 @@ impl<S: Store> Machine<S> {
     }
 
     /// Reconciles a series, or all of them, and writes what is missing.
-    pub async fn reconcile(&self, only: Option<&SeriesName>) -> Result<ReconcileReport, StoreError> {
+    pub async fn reconcile(&self, only: Option<&SeriesName>) -> StoreResult<ReconcileReport> {
         let (mut found, mut unread) = (ReconcileReport::default(), None);
         let entries: Vec<_> = self.registry().entries().cloned().collect();
         for entry in entries.iter().filter(|entry| only.is_none_or(|only| entry.series.name() == only)) {
@@ -48,11 +48,7 @@ impl<S: Store> Machine<S> {
     }
 
     /// Reads the user's documents after all accounts, so that a document which is saved meanwhile is not missed.
-    async fn reconcile_series(
-        &self,
-        entry: &SeriesEntry,
-        found: &mut ReconcileReport,
-    ) -> Result<(), StoreError> {
+    async fn reconcile_series(&self, entry: &SeriesEntry, found: &mut ReconcileReport) -> StoreResult<()> {
         let name = entry.series.name();
         let saved = self.document_sources.get().and_then(|saved| saved.get(name));
         let (mut accounts, mut after) = (Vec::new(), None);
@@ -80,7 +76,7 @@ impl<S: Store> Machine<S> {
         accounts: Vec<(ScopeKey, Reconciliation)>,
         saved: Option<&DocumentPositions>,
         found: &mut ReconcileReport,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         let mut scopes: Vec<(ScopeKey, Vec<MissingRange>)> = Vec::new();
         for (key, mut account) in accounts {
             self.load_adopted(entry, &key, &mut account, saved.is_some()).await?;
@@ -98,7 +94,7 @@ impl<S: Store> Machine<S> {
         key: &ScopeKey,
         account: &mut Reconciliation,
         has_saved: bool,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         if account.adopted_to == 0 {
             return Ok(());
         }
@@ -128,7 +124,7 @@ impl<S: Store> Machine<S> {
         of: GapFilter,
         after: Option<(ScopeId, u64)>,
         limit: usize,
-    ) -> Result<Vec<Gap>, StoreError> {
+    ) -> StoreResult<Vec<Gap>> {
         self.store().gaps(of, after, limit).await
     }
 }

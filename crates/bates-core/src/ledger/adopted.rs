@@ -5,7 +5,7 @@ use bates_pattern::Position;
 use super::Request;
 use crate::document::{AssignError, AssignRequest};
 use crate::range::PositionRange;
-use crate::store::{Cursor, StoreError};
+use crate::store::{Cursor, StoreError, StoreResult};
 
 /// Rows of the first page; each later page has ten times as many, up to `PAGE_MAX`.
 const PAGE_MIN: usize = 1_000;
@@ -97,12 +97,7 @@ impl AdoptedPositions {
     }
 
     /// The first run of free positions from `next` on: at most `count`, below `end`. `None` if none is free.
-    pub(super) fn free_run(
-        &self,
-        mut next: u64,
-        count: u64,
-        end: u64,
-    ) -> Result<Option<PositionRange>, StoreError> {
+    pub(super) fn free_run(&self, mut next: u64, count: u64, end: u64) -> StoreResult<Option<PositionRange>> {
         let known_end = end.min(self.known_to);
         let mut ahead = self.from(next).iter().copied().peekable();
         while ahead.next_if_eq(&next).is_some() {
@@ -118,7 +113,7 @@ impl AdoptedPositions {
         next: u64,
         count: u64,
         end: u64,
-    ) -> Result<Option<(PositionRange, Vec<Position>)>, StoreError> {
+    ) -> StoreResult<Option<(PositionRange, Vec<Position>)>> {
         let known_end = end.min(self.known_to);
         let (mut at, mut to, mut free, mut between) = (next, next, 0, Vec::new());
         let mut adopted = self.from(next).iter().copied();
@@ -162,7 +157,7 @@ impl AdoptedPositions {
 }
 
 /// An error if no free position is known and the scope goes on: a later request finds the cursor further on.
-fn known<T>(free: Option<T>, known_end: u64, end: u64) -> Result<Option<T>, StoreError> {
+fn known<T>(free: Option<T>, known_end: u64, end: u64) -> StoreResult<Option<T>> {
     if free.is_none() && known_end < end { Err(too_many()) } else { Ok(free) }
 }
 

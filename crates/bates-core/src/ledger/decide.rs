@@ -11,7 +11,7 @@ use crate::gap::GapReason;
 use crate::range::{PositionRange, RangeSet};
 use crate::scope::ScopeId;
 use crate::series::Promise;
-use crate::store::{Cursor, StoreError};
+use crate::store::{Cursor, StoreError, StoreResult};
 use bates_pattern::Position;
 
 /// `keys` are those of the whole batch: a key that a request uses here is known to the scopes that are decided later.
@@ -91,7 +91,7 @@ impl Decider<'_> {
 
     /// Invariant: the cursor goes back only if it stands where the holder left it *and* was not written since: another
     /// release may have brought it back to the same place.
-    fn release(&mut self, release: &ReleaseRequest) -> Result<ReleaseOutcome, StoreError> {
+    fn release(&mut self, release: &ReleaseRequest) -> StoreResult<ReleaseOutcome> {
         if self.cursor.is_none() && self.before.series.is_none() {
             return Err(self.unknown_series());
         }
@@ -130,7 +130,7 @@ impl Decider<'_> {
         Ok(assignment)
     }
 
-    fn raise_floor(&mut self, floor: u64) -> Result<Cursor, StoreError> {
+    fn raise_floor(&mut self, floor: u64) -> StoreResult<Cursor> {
         self.change.resets_pool_server = true;
         let next = self.next_for_operator()?;
         if let Some(cursor) = self.cursor.filter(|cursor| cursor.next >= floor) {
@@ -141,7 +141,7 @@ impl Decider<'_> {
     }
 
     /// Invariant: the version rises, so a range that was granted before and may hold adopted positions is not released.
-    fn adopt(&mut self, positions: &[Position]) -> Result<u64, StoreError> {
+    fn adopt(&mut self, positions: &[Position]) -> StoreResult<u64> {
         self.change.resets_pool_server = true;
         let next = self.fence()?.next;
         self.change.adopted.extend(positions);
@@ -160,7 +160,7 @@ impl Decider<'_> {
     }
 
     /// A scope without a cursor has no range that could be released.
-    fn write_off(&mut self) -> Result<(), StoreError> {
+    fn write_off(&mut self) -> StoreResult<()> {
         if self.cursor.is_some() {
             self.fence()?;
         }
@@ -170,7 +170,7 @@ impl Decider<'_> {
     }
 
     /// Raises the version of the cursor, which a release compares.
-    fn fence(&mut self) -> Result<Cursor, StoreError> {
+    fn fence(&mut self) -> StoreResult<Cursor> {
         let next = self.next_for_operator()?;
         Ok(self.move_to(next))
     }
@@ -200,7 +200,7 @@ impl Decider<'_> {
     }
 
     /// As `next`, for operators: no limit of scopes, and a new scope begins where the series was pinned to begin.
-    fn next_for_operator(&self) -> Result<u64, StoreError> {
+    fn next_for_operator(&self) -> StoreResult<u64> {
         match (self.cursor, self.before.series) {
             (Some(cursor), _) => Ok(cursor.next),
             (None, Some(series)) => Ok(series.start),

@@ -14,7 +14,7 @@ use crate::document::{AssignError, AssignRequest, Assignment, NewDocument};
 use crate::gap::{GapReason, MissingRange};
 use crate::range::{PositionRange, RangeSet};
 use crate::series::Promise;
-use crate::store::{Cursor, StoreError};
+use crate::store::{Cursor, StoreError, StoreResult};
 use bates_pattern::Position;
 
 pub use adopted::{AdoptedPage, AdoptedPositions};
@@ -50,14 +50,14 @@ pub enum Request {
 pub enum Outcome {
     Grant(Result<Grant, GrantError>),
     /// Whether the cursor went back.
-    Release(Result<ReleaseOutcome, StoreError>),
+    Release(StoreResult<ReleaseOutcome>),
     Assign(Result<Assignment, AssignError>),
     /// Where the cursor stands afterwards.
-    RaiseFloor(Result<Cursor, StoreError>),
+    RaiseFloor(StoreResult<Cursor>),
     /// How many of the positions had been granted before.
-    Adopt(Result<u64, StoreError>),
+    Adopt(StoreResult<u64>),
     /// A request that only changes the store.
-    Change(Result<(), StoreError>),
+    Change(StoreResult<()>),
 }
 
 impl Request {
@@ -196,7 +196,7 @@ impl Outcome {
         if let Self::Grant(grant) = self { grant } else { unreachable!("{self:?} is not of a grant") }
     }
 
-    pub fn into_release(self) -> Result<ReleaseOutcome, StoreError> {
+    pub fn into_release(self) -> StoreResult<ReleaseOutcome> {
         if let Self::Release(release) = self { release } else { unreachable!("{self:?} is not of a release") }
     }
 
@@ -204,15 +204,15 @@ impl Outcome {
         if let Self::Assign(assign) = self { assign } else { unreachable!("{self:?} is not of a document") }
     }
 
-    pub fn into_floor(self) -> Result<Cursor, StoreError> {
+    pub fn into_floor(self) -> StoreResult<Cursor> {
         if let Self::RaiseFloor(floor) = self { floor } else { unreachable!("{self:?} is not of a floor") }
     }
 
-    pub fn into_adopted(self) -> Result<u64, StoreError> {
+    pub fn into_adopted(self) -> StoreResult<u64> {
         if let Self::Adopt(adopted) = self { adopted } else { unreachable!("{self:?} is not of an adoption") }
     }
 
-    pub fn into_change(self) -> Result<(), StoreError> {
+    pub fn into_change(self) -> StoreResult<()> {
         if let Self::Change(change) = self { change } else { unreachable!("{self:?} is not of a change") }
     }
 

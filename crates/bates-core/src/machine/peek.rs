@@ -8,7 +8,7 @@ use super::{Machine, NextError};
 use crate::error::IssueError;
 use crate::scope::{ScopeId, ScopeKey, ScopeParams};
 use crate::series::{SeriesEntry, SeriesName};
-use crate::store::{Cursor, Store, StoreError};
+use crate::store::{Cursor, Store, StoreResult};
 
 /// Max adopted positions scanned at the end of a scope.
 const ADOPTED_AT_END_MAX: u64 = 1_000;
@@ -75,7 +75,7 @@ impl<S: Store> Machine<S> {
         series: SeriesName,
         after: Option<ScopeKey>,
         limit: usize,
-    ) -> Result<Vec<(ScopeKey, Cursor)>, StoreError> {
+    ) -> StoreResult<Vec<(ScopeKey, Cursor)>> {
         self.store().scopes(series, after, limit).await
     }
 
@@ -96,7 +96,7 @@ impl<S: Store> Machine<S> {
     }
 
     /// Every series that an identifier could belong to, by name.
-    pub async fn find(&self, id: &str) -> Result<Vec<IdentifierMatch>, StoreError> {
+    pub async fn find(&self, id: &str) -> StoreResult<Vec<IdentifierMatch>> {
         let mut found = Vec::new();
         for entry in self.registry().entries() {
             found.extend(self.find_in(entry, id).await?);
@@ -104,11 +104,7 @@ impl<S: Store> Machine<S> {
         Ok(found)
     }
 
-    pub async fn find_in(
-        &self,
-        entry: &Arc<SeriesEntry>,
-        id: &str,
-    ) -> Result<Option<IdentifierMatch>, StoreError> {
+    pub async fn find_in(&self, entry: &Arc<SeriesEntry>, id: &str) -> StoreResult<Option<IdentifierMatch>> {
         let Ok(parsed) = entry.series.pattern().parse(id) else { return Ok(None) };
         let position = parsed.position();
         let granted = match entry.scope_of(&parsed) {

@@ -9,7 +9,7 @@ use crate::lease::ClientLeaseFilter;
 use crate::pool::Pool;
 use crate::scope::ScopeKey;
 use crate::series::SeriesName;
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreResult};
 
 /// Scopes, documents, keys, gaps, pools, records or client leases that are copied in one commit.
 const PAGE_MAX: usize = 1_000;
@@ -71,7 +71,7 @@ impl<A: Store, B: Store> StoreCopy<'_, A, B> {
 
     async fn pages<K, T>(
         &mut self,
-        read: impl AsyncFn(Option<K>) -> Result<Vec<T>, StoreError>,
+        read: impl AsyncFn(Option<K>) -> StoreResult<Vec<T>>,
         key: impl Fn(&T) -> Option<K>,
         page: impl Fn(Vec<T>) -> MovePage,
     ) -> Result<(), MoveError> {

@@ -16,7 +16,7 @@ use uuid::Uuid;
 use crate::recall::{Holder, POLL, live_holders};
 use crate::runtime::Runtime;
 use crate::series::{Definition, SeriesName};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, StoreResult};
 
 use copy::StoreCopy;
 pub use mark::{MarkChange, Move, MoveMark};
@@ -119,7 +119,7 @@ pub async fn recall_from_nodes<A: Store>(
     runtime: &dyn Runtime,
     from: &A,
     wait: Duration,
-) -> Result<Vec<(SeriesName, Holder)>, StoreError> {
+) -> StoreResult<Vec<(SeriesName, Holder)>> {
     let mut recalled = Vec::new();
     for (definition, _) in from.definitions().await? {
         let series = definition.series;
@@ -142,11 +142,7 @@ pub async fn recall_from_nodes<A: Store>(
 }
 
 /// Removes the mark of a departure, if this run made it: the new store was refused, and has nothing.
-pub async fn cancel_departure<A: Store>(
-    from: &A,
-    to_name: &str,
-    departure: &Departure,
-) -> Result<(), StoreError> {
+pub async fn cancel_departure<A: Store>(from: &A, to_name: &str, departure: &Departure) -> StoreResult<()> {
     if departure.is_new {
         from.change_mark(Some(MoveMark::Left(departure.to_move(to_name))), None).await?;
     }

@@ -11,7 +11,7 @@ use crate::code::ErrorCode;
 use crate::machine::Machine;
 use crate::scope::{ScopeError, ScopeId, ScopeKey, ScopeParams, each_page};
 use crate::series::{OpenScope, SeriesEntry, SeriesName};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, StoreResult};
 
 const PAGE: usize = 1_000;
 
@@ -134,7 +134,7 @@ impl<S: Store> Machine<S> {
         entry: &SeriesEntry,
         after: Option<ScopeKey>,
         limit: usize,
-    ) -> Result<Vec<(ScopeKey, Pool)>, StoreError> {
+    ) -> StoreResult<Vec<(ScopeKey, Pool)>> {
         self.store().pools(entry.series.name().clone(), after, limit).await
     }
 

@@ -9,7 +9,7 @@ use bates_pattern::{Date, Period};
 
 use crate::code::ErrorCode;
 use crate::series::SeriesName;
-use crate::store::StoreError;
+use crate::store::StoreResult;
 
 pub(crate) use key_template::is_value;
 pub use key_template::{KeyTemplate, KeyTemplateError};
@@ -147,10 +147,10 @@ impl ScopeError {
 }
 
 /// Reads what a store keeps of scopes, page by page.
-pub(crate) async fn each_page<T, F: Future<Output = Result<Vec<(ScopeKey, T)>, StoreError>>>(
+pub(crate) async fn each_page<T, F: Future<Output = StoreResult<Vec<(ScopeKey, T)>>>>(
     read: impl Fn(Option<ScopeKey>) -> F,
     mut each: impl FnMut(ScopeKey, T),
-) -> Result<(), StoreError> {
+) -> StoreResult<()> {
     let mut after = None;
     loop {
         let page = read(after).await?;

@@ -19,7 +19,7 @@ use crate::dispenser::ReleaseReport;
 use crate::error::IssueError;
 use crate::machine::{Machine, NextError};
 use crate::scope::{ScopeKey, ScopeParams};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreResult};
 
 /// Max series. Each is searched when an identifier is traced.
 pub const SERIES_MAX: usize = 10_000;
@@ -154,7 +154,7 @@ impl<S: Store> Machine<S> {
         scope: &ScopeKey,
         from: u64,
         limit: usize,
-    ) -> Result<Vec<Position>, StoreError> {
+    ) -> StoreResult<Vec<Position>> {
         self.store().adopted_positions(entry.series.scope_id(scope), from, limit).await
     }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use super::change::Publication;
 use super::{MachineError, Registry, SeriesEntry, SeriesName, SeriesOrigin, SeriesSpec, open};
 use crate::machine::Machine;
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, StoreResult};
 
 pub type SpecReader = fn(&SeriesName, &str) -> Result<SeriesSpec, Box<str>>;
 
@@ -86,7 +86,7 @@ impl<S: Store> Machine<S> {
     }
 
     /// Checks the store, gives up what was granted before a restore, and answers its recalls.
-    async fn check_store(&self) -> Result<u64, StoreError> {
+    async fn check_store(&self) -> StoreResult<u64> {
         let watched = self.store().check_revision().await;
         self.dispenser.discard_if_restored();
         // Also while the store has stopped: held positions must be given up then too.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
-use super::{Store, StoreError};
+use super::{Store, StoreError, StoreResult};
 use crate::ProcessGuard;
 use crate::counts::{Counts, Latency};
 use crate::document::{AssignError, AssignRequest, Assignment};
@@ -82,7 +82,7 @@ impl<S: Store> MeasuredStore<S> {
         granted
     }
 
-    pub(crate) async fn surrender(&self, release: ReleaseRequest) -> Result<ReleaseOutcome, StoreError> {
+    pub(crate) async fn surrender(&self, release: ReleaseRequest) -> StoreResult<ReleaseOutcome> {
         let (scope_id, lease) = (release.scope_id.clone(), release.range);
         let outcome = self.store.release(release).await;
         if let (Ok(ReleaseOutcome::Returned), Some(counts)) =

@@ -19,7 +19,7 @@ use crate::document::{ClaimRequest, Claimed, DeliveryError, DeliveryOutcomes, Se
 use crate::machine::Machine;
 use crate::runtime::Runtime;
 use crate::series::SeriesEntry;
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreResult};
 use pace::{BatchSize, Breaker, JITTER, PollInterval};
 
 const BYTES_AT_ONCE: usize = 8 * 1024 * 1024;
@@ -147,7 +147,7 @@ impl<S: Store> Relay<S> {
     }
 
     /// Answers whether there was anything to deliver.
-    async fn deliver_batch(&self, limit: usize, stopped: watch::Receiver<bool>) -> Result<bool, StoreError> {
+    async fn deliver_batch(&self, limit: usize, stopped: watch::Receiver<bool>) -> StoreResult<bool> {
         let lasts = self.settings.claim_ttl + SETTLE_MARGIN;
         let claim = ClaimRequest {
             series: self.entry.series().name().clone(),
