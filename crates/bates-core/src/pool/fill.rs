@@ -218,7 +218,7 @@ impl<S: Store> PoolFill<'_, S> {
     ) -> (Option<PushFuture<'_>>, Numbers) {
         let Some(range) = chunk else { return (None, Numbers::default()) };
         let (scope, value) = (self.open.scope.clone(), self.pools.settings.value);
-        let rendered = self.runtime.computed(move || Numbers::rendered(&scope, range, value)).await;
+        let rendered = self.runtime.run_blocking(move || Numbers::rendered(&scope, range, value)).await;
         let numbers = rendered.expect("rendering does not panic");
         let packed =
             (!numbers.is_empty()).then(|| self.pools.list.push(&self.key, fenced.push(range, &numbers)));

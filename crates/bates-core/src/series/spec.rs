@@ -1,4 +1,4 @@
-//! The description of a series, and what may be wrong with it.
+//! The description of a series, and why it can be refused.
 
 use bates_pattern::{Pattern, PatternError, Position, Reject, Reset};
 
@@ -54,22 +54,22 @@ impl SeriesSpec {
     }
 
     /// Checks the description without a store. A shuffled pattern has a placeholder key.
-    pub fn check(&self) -> Result<(Pattern, Position), MachineError> {
-        open::check_spec(self).map(|judged| (judged.pattern, judged.start))
+    pub fn check(&self) -> MachineResult<(Pattern, Position)> {
+        open::check_spec(self).map(|checked| (checked.pattern, checked.start))
     }
 
     /// The parameters of a scope, sorted: those of the key, which names all that the pattern shows, else the pattern's.
     pub fn parameters(&self, pattern: &Pattern) -> Vec<String> {
-        let mut names: Vec<String> = match &self.key {
-            Some(key) => key.parameters().map(str::to_owned).collect(),
-            None => pattern.parameters().map(str::to_owned).collect(),
+        let mut names: Vec<&str> = match &self.key {
+            Some(key) => key.parameters().collect(),
+            None => pattern.parameters().collect(),
         };
         names.sort_unstable();
-        names
+        names.into_iter().map(str::to_owned).collect()
     }
 
     /// Refuses two series that could not be told apart.
-    pub fn check_distinct_from(&self, other: &Self) -> Result<(), MachineError> {
+    pub fn check_distinct_from(&self, other: &Self) -> MachineResult<()> {
         if self.name == other.name {
             return Err(MachineError::Twice(self.name.clone()));
         }
@@ -96,6 +96,8 @@ impl SeriesSpec {
             && self.key == other.key
     }
 }
+
+pub(crate) type MachineResult<T> = Result<T, MachineError>;
 
 /// Why a series or a machine could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
