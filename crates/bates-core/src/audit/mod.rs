@@ -135,18 +135,6 @@ impl AuditRecord {
         let (scope_id, stamp) = (scope_id.clone(), stamp.clone());
         (count > 0).then_some(Self { id, scope_id, range, first, last, count, stamp })
     }
-
-    pub fn of_document(
-        id: Uuid,
-        scope_id: &ScopeId,
-        position: Position,
-        number: &str,
-        stamp: &AuditStamp,
-    ) -> Self {
-        let (first, last) = (number.into(), number.into());
-        let (scope_id, range) = (scope_id.clone(), PositionRange::one(position));
-        Self { id, scope_id, range, first, last, count: 1, stamp: stamp.clone() }
-    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
