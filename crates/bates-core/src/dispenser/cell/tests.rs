@@ -1,4 +1,4 @@
-//! How much a cell holds, which is what a crash skips.
+//! How much a cell holds: a crash skips it.
 
 use bates_pattern::{Options, Pattern, Position};
 use proptest::prelude::*;
@@ -32,7 +32,7 @@ fn take(cell: &mut Cell, cursor: &mut u64, count: u64) -> u64 {
 
 proptest! {
     #[test]
-    fn a_cell_never_holds_more_than_the_bound_of_what_a_crash_skips(
+    fn a_cell_never_holds_more_than_crash_skip_max(
         lease_min in 1_u64..50, factor in 1_u64..20, watermark_percent in 0_u8..=100,
         counts in prop::collection::vec(prop_oneof![Just(1_u64), 1_u64..40, 1_u64..2_000], 1..200),
     ) {
@@ -46,7 +46,7 @@ proptest! {
 }
 
 #[test]
-fn a_busy_scope_reaches_the_bound_and_a_new_one_holds_its_first_range() {
+fn a_busy_scope_reaches_crash_skip_max_and_a_new_one_holds_its_first_range() {
     let limits = Limits::default();
     let (mut cell, mut cursor) = (cell(limits), 1);
     assert_eq!(take(&mut cell, &mut cursor, 1), limits.lease_min - 1);
