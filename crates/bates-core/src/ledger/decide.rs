@@ -77,10 +77,9 @@ impl Decider<'_> {
         let version = self.move_to(range.to()).version;
         match request.purpose {
             GrantPurpose::Hold => {
-                let used_to = request.held_from.unwrap_or(range.from());
                 self.change.held.push(range);
-                self.change.used_to = Some(used_to);
-                self.change.held_from = Some(used_to);
+                self.change.used_to = request.held_from.or(Some(range.from()));
+                self.change.held_from = self.change.used_to;
             }
             GrantPurpose::Issue => self.change.issue(range),
             GrantPurpose::Pool => self.change.pooled.push(range),
@@ -90,7 +89,7 @@ impl Decider<'_> {
     }
 
     /// Invariant: the cursor goes back only if it stands where the holder left it *and* was not written since: another
-    /// release may have brought it back to the same place.
+    /// release may have brought it back to the same position.
     fn release(&mut self, release: &ReleaseRequest) -> StoreResult<ReleaseOutcome> {
         if self.cursor.is_none() && self.before.series.is_none() {
             return Err(self.unknown_series());
@@ -109,24 +108,19 @@ impl Decider<'_> {
     }
 
     /// A request whose key was used before gets the same answer, even if the scope is exhausted now, and no position.
-    fn assign(
-        &mut self,
-        assign: &AssignRequest,
-        keys: &mut IdempotencyKeys,
-    ) -> Result<Assignment, AssignError> {
-        self.check_promise(assign.promise)?;
-        if let Some(known) = keys.answer(assign) {
+    fn assign(&mut self, of: &AssignRequest, keys: &mut IdempotencyKeys) -> Result<Assignment, AssignError> {
+        self.check_promise(of.promise)?;
+        if let Some(known) = keys.answer(of) {
             return known;
         }
-        let next = self.next(assign.scopes_max, assign.start)?;
-        let (position, number) = self.adopted().first_accepted(assign, next)?;
+        let next = self.next(of.scopes_max, of.start)?;
+        let (position, number) = self.adopted().first_accepted(of, next)?;
         let range = PositionRange::one(position);
         self.move_to(range.to());
         self.change.issue(range);
-        let state = assign.content.state();
-        let assignment =
-            Assignment { document_id: assign.document_id, position, number, state, is_new: true };
-        keys.put(assign, &assignment);
+        let (document_id, state) = (of.document_id, of.content.state());
+        let assignment = Assignment { document_id, position, number, state, is_new: true };
+        keys.put(of, &assignment);
         Ok(assignment)
     }
 
@@ -179,7 +173,7 @@ impl Decider<'_> {
         self.newly_adopted.as_ref().unwrap_or(&self.before.adopted)
     }
 
-    /// Refuses a node that does not know yet what the series promises.
+    /// Refuses a node that does not know the current promise yet.
     fn check_promise(&self, asked: Option<Promise>) -> Result<(), GrantError> {
         match (asked, self.before.promise) {
             (Some(asked), Some(pinned)) if asked != pinned => {

@@ -30,7 +30,7 @@ pub use pool::{
 #[derive(Clone, Debug)]
 pub enum Request {
     Grant(GrantRequest),
-    /// Take back the unused end of a range.
+    /// Take back the unused end of a held range.
     Release(ReleaseRequest),
     /// Number a document, or reserve a number for one.
     Assign(Box<AssignRequest>),
@@ -93,7 +93,7 @@ pub struct ScopeBefore {
     pub series: Option<SeriesBefore>,
     /// A store that is not shared leaves it out.
     pub promise: Option<Promise>,
-    /// From where the cursor may stand during the batch: see [`AdoptedPositions::needed`].
+    /// Those that the batch may meet: see [`AdoptedPositions::for_requests`].
     pub adopted: AdoptedPositions,
     /// The first position that this process still holds. A store with several nodes leaves it out.
     pub held_from: Option<u64>,
@@ -133,9 +133,9 @@ pub struct ScopeChange {
     pub handed_out: Vec<PositionRange>,
     /// This process has handed out all that it held below this position.
     pub used_to: Option<u64>,
-    /// As `used_to`, because the scope is exhausted: see [`Decision::know_holders`].
+    /// As `used_to`, because the scope is exhausted: see [`Decision::set_holders`].
     pub used_to_if_exhausted: Option<u64>,
-    /// This process holds nothing below this position any more, except what `leased` adds.
+    /// This process holds nothing below this position any more, except what `held` adds.
     pub released_to: Option<u64>,
     /// The first position that this process holds afterwards, for a store that keeps it with the cursor.
     pub held_from: Option<u64>,
@@ -171,20 +171,18 @@ impl ScopeChange {
 impl Decision {
     /// Whether a request found the scope exhausted.
     pub fn is_exhausted(&self) -> bool {
-        self.outcomes.iter().any(|outcome| matches!(outcome.exhausted(), Some(GrantError::Exhausted { .. })))
+        self.outcomes.iter().any(|outcome| matches!(outcome.error(), Some(GrantError::Exhausted { .. })))
     }
 
-    /// For an exhausted scope: `holds_spent` if this node has leases in the store, `elsewhere` if other nodes have.
-    pub fn set_holders(&mut self, holds_spent: bool, elsewhere: bool) {
+    /// For an exhausted scope: `holds_spent` if this node holds ranges in the store, `is_elsewhere` if others do.
+    pub fn set_holders(&mut self, holds_spent: bool, is_elsewhere: bool) {
         let Self { outcomes, change } = self;
         change.used_to = change.used_to.max(change.used_to_if_exhausted.filter(|_| holds_spent));
         for outcome in outcomes {
-            match outcome {
-                Outcome::Grant(Err(GrantError::Exhausted { elsewhere: told, .. }))
-                | Outcome::Assign(Err(AssignError::Grant(GrantError::Exhausted {
-                    elsewhere: told, ..
-                }))) => *told = elsewhere,
-                _ => {}
+            if let Outcome::Grant(Err(error)) | Outcome::Assign(Err(AssignError::Grant(error))) = outcome
+                && let GrantError::Exhausted { elsewhere, .. } = error
+            {
+                *elsewhere = is_elsewhere;
             }
         }
     }
@@ -216,7 +214,7 @@ impl Outcome {
         if let Self::Change(change) = self { change } else { unreachable!("{self:?} is not of a change") }
     }
 
-    fn exhausted(&self) -> Option<&GrantError> {
+    fn error(&self) -> Option<&GrantError> {
         match self {
             Self::Grant(Err(error)) | Self::Assign(Err(AssignError::Grant(error))) => Some(error),
             _ => None,

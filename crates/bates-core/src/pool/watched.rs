@@ -17,9 +17,9 @@ pub(super) struct WatchedPool {
     /// As the store knew it.
     pub(super) pool: Pool,
     pub(super) level: u64,
-    /// The epoch in which its list was last seen.
+    /// The epoch of its list when it was last read.
     pub(super) seen_epoch: u64,
-    /// How far the list was pushed then.
+    /// The end of the pushed positions then.
     pub(super) pushed_to: u64,
     pub(super) not_before: Duration,
     /// Whether it was reported that it cannot be filled.
@@ -35,7 +35,7 @@ impl WatchedPool {
 pub(super) type WatchedPools = BTreeMap<ScopeKey, WatchedPool>;
 
 impl<S: Store> Filler<S> {
-    /// The scopes that have a pool: asked for, listed, or matching.
+    /// The scopes that have a pool: requested, listed, or matching.
     pub(super) async fn read_scopes(&self, all: &mut WatchedPools) -> StoreResult<()> {
         let name = self.entry.series().name();
         self.read_pools(all).await?;
