@@ -1,4 +1,4 @@
-//! The one table of errors: a stable code, and what each front end makes of it. `docs/errors.md` is generated from it.
+//! The one table of errors: a stable code, and how each front end shows it. `docs/errors.md` is generated from it.
 //! A code never changes its meaning; a new meaning is a new code.
 
 use std::fmt;
@@ -30,7 +30,7 @@ impl ErrorCode {
         self.0.resp_prefix
     }
 
-    /// 1: the answer is no; 2: the call is wrong; 3: something outside failed.
+    /// 1: the answer is negative; 2: the call is wrong; 3: something outside failed.
     pub const fn exit_code(self) -> u8 {
         self.0.exit_code
     }
@@ -214,21 +214,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_are_stable_words_and_no_two_are_the_same() {
+    fn codes_are_lower_case_words_and_unique() {
         for (at, code) in ErrorCode::ALL.iter().enumerate() {
             assert!(code.name().bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{code}");
-            assert!(
-                ErrorCode::ALL[..at].iter().all(|other| other.name() != code.name()),
-                "{code} stands twice"
-            );
+            let mut earlier = ErrorCode::ALL[..at].iter();
+            assert!(earlier.all(|other| other.name() != code.name()), "{code} is listed twice");
             assert!((400..600).contains(&code.http_status()) && (1..=3).contains(&code.exit_code()));
         }
     }
 
     #[test]
-    fn only_a_store_that_failed_may_have_burned_a_number() {
-        let burning: Vec<_> =
-            ErrorCode::ALL.iter().filter(|code| code.may_burn()).map(|code| code.name()).collect();
-        assert_eq!(burning, ["store_unavailable", "store_poisoned"]);
+    fn only_a_failed_store_may_have_burned_a_number() {
+        let burning = ErrorCode::ALL.iter().filter(|code| code.may_burn()).map(|code| code.name());
+        assert_eq!(burning.collect::<Vec<_>>(), ["store_unavailable", "store_poisoned"]);
     }
 }

@@ -32,12 +32,10 @@ pub enum IssueError {
 
 impl IssueError {
     pub(crate) fn from_grant(scope_id: &ScopeId, wanted: u64, end: u64, error: GrantError) -> Self {
-        let scope_id = scope_id.clone();
+        let (scope_id, last) = (scope_id.clone(), end - 1);
         match error {
-            GrantError::Exhausted { left, elsewhere: true } => {
-                Self::HeldElsewhere { scope_id, last: end - 1, left }
-            }
-            GrantError::Exhausted { left, .. } => Self::Exhausted { scope_id, last: end - 1, left, wanted },
+            GrantError::Exhausted { left, elsewhere: true } => Self::HeldElsewhere { scope_id, last, left },
+            GrantError::Exhausted { left, .. } => Self::Exhausted { scope_id, last, left, wanted },
             GrantError::TooManyScopes(limit) => Self::TooManyScopes { scope_id, limit },
             GrantError::Store(error) => Self::Store { scope_id, error },
         }

@@ -12,9 +12,7 @@ pub enum StoreError {
     #[error("the store issues nothing: {0}")]
     Poisoned(Box<str>),
     /// Nothing was written.
-    #[error(
-        "the store was opened by the process that this one was forked from: only that process issues numbers of it"
-    )]
+    #[error("the parent of this forked process has opened the store: only the parent issues its numbers")]
     Forked,
     /// The store issues nothing until it is reopened.
     #[error(
