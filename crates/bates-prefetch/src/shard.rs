@@ -1,7 +1,7 @@
 //! One shard of the buffer: a chunk of positions that threads take with one atomic subtraction and without the lock.
 //!
 //! The word of a shard holds the end of its chunk, as an offset from a base that never changes, and how many positions are
-//! left. A thread subtracts one, and the value before gives its position, or none, however long the thread sleeps then.
+//! left. A thread subtracts one, and the value before gives its position, or none, however long the thread then sleeps.
 //!
 //! Invariant: a position leaves a chunk once, by a subtraction or by the swap in [`Shard::close`], which returns what no
 //! subtraction took. Only the holder of the buffer's lock opens and closes.
@@ -164,7 +164,7 @@ mod tests {
             Some(position)
         }
 
-        /// What a thread does that found everything else empty.
+        /// A thread does this when everything else is empty.
         fn steal(&self) -> Option<Range<u64>> {
             let _behind = self.behind.lock().expect("no thread panicked");
             self.shard.close()

@@ -27,7 +27,7 @@ pub enum NotCached {
     /// The series is gapless or audited, shows a date that must be computed, or is ordered and has documents.
     #[error("each number of this series has to be waited for")]
     Never,
-    #[error("the parent of this forked process holds the numbers: only the parent hands them out")]
+    #[error("this process was forked from the one that holds the numbers: only that one hands them out")]
     Forked,
     #[error("the numbering machine is closed")]
     Stopping,

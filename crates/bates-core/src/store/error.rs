@@ -12,7 +12,7 @@ pub enum StoreError {
     #[error("the store issues nothing: {0}")]
     Poisoned(Box<str>),
     /// Nothing was written.
-    #[error("the parent of this forked process has opened the store: only the parent issues its numbers")]
+    #[error("this process was forked from the one that opened the store: only that one issues its numbers")]
     Forked,
     /// The store issues nothing until it is reopened.
     #[error(
