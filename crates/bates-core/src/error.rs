@@ -26,7 +26,7 @@ pub enum IssueError {
     #[error("{scope_id}: {error}")]
     Store { scope_id: ScopeId, error: StoreError },
     /// The numbers were taken and not recorded, so they are burned.
-    #[error("{scope_id}: what was taken could not be recorded in the audit, so no number is given: {error}")]
+    #[error("{scope_id}: the numbers could not be recorded in the audit, so none is given: {error}")]
     Unrecorded { scope_id: ScopeId, error: StoreError },
 }
 

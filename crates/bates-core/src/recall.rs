@@ -32,7 +32,7 @@ pub struct Holder {
     pub node: Uuid,
     /// Host and process, for people.
     pub name: Box<str>,
-    /// How long the store has not heard from it.
+    /// Time since its last contact with the store.
     pub silent_for: Duration,
     /// Whether it ran on this machine and no longer exists.
     pub has_ended: bool,
@@ -64,7 +64,7 @@ const RECALL_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct RecallOutcome {
     series: SeriesName,
     epoch: u64,
-    /// Processes that have not answered and may still hand out what they hold.
+    /// Processes that have not answered and may still hand out their ranges.
     pub silent: Vec<Holder>,
 }
 

@@ -80,7 +80,7 @@ impl<'s> AcceptedPositions<'s> {
         Some(())
     }
 
-    /// Permutes N values, of which only the last `count` are used.
+    /// Permutes N values; only the last `count` are used.
     fn refill_last<const N: usize>(&mut self, shuffle: &Shuffle, tweak: Tweak, count: usize) {
         let mut values: [u128; N] =
             std::array::from_fn(|lane| u128::from(self.next) + (lane + count).saturating_sub(N) as u128);

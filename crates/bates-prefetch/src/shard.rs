@@ -87,7 +87,7 @@ impl<W: Word> Shard<W> {
         self.word.swap((chunk.end - base) << LEFT_BITS | (chunk.end - chunk.start));
     }
 
-    /// Closes the shard and takes out what is left of its chunk. The caller has the lock.
+    /// Closes the shard and takes out the rest of its chunk. The caller has the lock.
     pub(crate) fn close(&self) -> Option<Range<u64>> {
         self.rest_of(self.word.swap(CLOSED))
     }

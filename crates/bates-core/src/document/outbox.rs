@@ -47,7 +47,7 @@ pub enum Verdict {
     Unanswered(Option<Duration>, Box<str>),
 }
 
-/// What a store writes for a verdict. The claim ends, and a delivered document needs no body any more.
+/// The changes that a store writes for a verdict. The claim ends, and a delivered document needs no body any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VerdictChange<'v> {
     pub state: DocumentState,

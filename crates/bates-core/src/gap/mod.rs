@@ -40,7 +40,7 @@ pub enum GapReason {
     FloorRaised,
     /// It was granted for a shared pool and never pushed: another filler was faster, or the server refused.
     FillFenced,
-    /// It was in a shared pool whose server forgot what was taken: a caller may have it.
+    /// It was in a shared pool whose server lost data: a caller may have taken it.
     PoolInvalidated,
     /// Its document is dead or abandoned, and the outcome of an attempt is unknown: the sink may have taken it.
     DeliveryUnknown,

@@ -1,4 +1,4 @@
-//! The ranges that a store has of a scope, and what they mean for reconciliation and for a move to another store.
+//! The ranges of a scope in a store, as reconciliation and a move to another store need them.
 //! Pure: a store loads the ranges and decides nothing about them.
 
 use super::{GapReason, MissingRange, Reconciliation};
@@ -80,7 +80,7 @@ impl RangeKind {
 }
 
 impl ScopeRecord {
-    /// Processes and clients that crashed or fell silent may have used what they held.
+    /// Processes and clients that crashed or fell silent may have used their ranges.
     pub fn reconciliation(self) -> (ScopeKey, Reconciliation) {
         use {DocumentState as State, RangeKind as Kind};
         let Self { scope, cursor, adopted_to, gapless_from, ranges } = self;

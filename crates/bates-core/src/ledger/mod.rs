@@ -1,6 +1,6 @@
 //! The numbering rules: what each request for a scope gets, and what changes in the store.
 //!
-//! A store loads the rows that a batch touches, calls [`decide`] for each scope, and writes each [`ScopeChange`] in the
+//! A store loads the rows that a batch touches, calls [`decide()`] for each scope, and writes each [`ScopeChange`] in the
 //! same transaction. Must never know a database, a clock or randomness.
 
 mod adopted;
@@ -40,7 +40,7 @@ pub enum Request {
     Adopt(Vec<Position>),
     /// The holder gives these positions up unused; only those that it holds are lost.
     GiveUp(Vec<PositionRange>),
-    /// The holders count as crashed: whether they used what they hold is not known.
+    /// The holders count as crashed: whether they used their positions is not known.
     WriteOff,
     /// Refuse later releases of ranges that were granted before.
     Fence,
@@ -112,12 +112,12 @@ pub struct SeriesBefore {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
-    /// What each request gets, in the order of the requests.
+    /// In the order of the requests.
     pub outcomes: Vec<Outcome>,
     pub change: ScopeChange,
 }
 
-/// What the store writes for one scope, all in one transaction.
+/// The changes that the store writes for one scope, all in one transaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScopeChange {
     pub cursor: Option<Cursor>,
@@ -129,7 +129,7 @@ pub struct ScopeChange {
     pub held: Vec<PositionRange>,
     /// Ranges that this process holds for a pool.
     pub pooled: Vec<PositionRange>,
-    /// Ranges that callers have, for a store that keeps what a process holds as one range.
+    /// Ranges that callers have, for a store that keeps the held positions of a process as one range.
     pub handed_out: Vec<PositionRange>,
     /// This process has handed out all that it held below this position.
     pub used_to: Option<u64>,

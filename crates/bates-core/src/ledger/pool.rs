@@ -25,7 +25,7 @@ pub struct ServerIdentity {
 }
 
 impl ServerIdentity {
-    /// A server of which both are known.
+    /// `None` unless both are known.
     pub fn known(run: Option<&str>, replication: Option<&str>) -> Option<Self> {
         Some(Self { run: run?.into(), replication: replication?.into() })
     }
@@ -94,7 +94,7 @@ pub struct PoolBefore<H> {
     pub held_from: Option<u64>,
 }
 
-/// What the store writes for a pool, all in one transaction.
+/// The changes that the store writes for a pool, all in one transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolChange<H> {
     pub pool: Pool,
@@ -105,7 +105,7 @@ pub struct PoolChange<H> {
 }
 
 impl<H: Clone + PartialEq> PoolBefore<H> {
-    /// Ends an epoch and begins the next: what was pushed before is lost. `None` if the epoch is another one.
+    /// Ends an epoch and begins the next: positions pushed before are lost. `None` if the epoch is another one.
     ///
     /// Invariant: of all nodes that saw an epoch, one ends it.
     pub fn renew(self, renewal: RenewRequest) -> Option<PoolChange<H>> {

@@ -36,7 +36,7 @@ pub struct IdentifierMatch {
 }
 
 impl<S: Store> Machine<S> {
-    /// Whether a series without parameters can issue from memory now, or never again. Starts fetching what is missing.
+    /// Whether a series without parameters can issue from memory now, or never again. Otherwise starts fetching.
     pub async fn is_ready(&self, entry: &SeriesEntry) -> Result<bool, NextError> {
         let open = self.open_scope(entry, ScopeParams::default())?;
         let is_held = self.dispenser.level(&entry.series, open.key()).is_some_and(|level| level.held > 0);

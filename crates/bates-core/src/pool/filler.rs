@@ -22,7 +22,7 @@ use crate::store::Store;
 /// How often changing lists, and idle lists, are read.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
-/// Between two tries to reach a server. Short, because programs that take from it directly may get numbers again until
+/// Between two attempts to reach a server. Short, because programs that take from it may get numbers again until
 /// the filler has seen that it restarted.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -112,7 +112,7 @@ impl<S: Store> Filler<S> {
         Ok(has_changed || !fills.is_empty())
     }
 
-    /// Compares lists with what is known of their pools, and starts fillings.
+    /// Compares lists with the known state of their pools, and starts fillings.
     async fn compare(
         self: &Arc<Self>,
         all: &mut WatchedPools,
@@ -231,8 +231,8 @@ impl<S: Store> Filler<S> {
         if last.is_none_or(|last| now.saturating_sub(last) > SCOPES_EVERY) {
             *last = Some(now);
             (self.report)(&format!(
-                "the pool {key} was begun anew: Redis restarted or lost it, and what it held is given up; others may \
-                 follow without a word"
+                "the pool {key} was begun anew: Redis restarted or lost it, and its numbers are given up; renewals of \
+                 other pools soon after are not reported"
             ));
         }
     }

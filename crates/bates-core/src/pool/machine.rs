@@ -22,7 +22,7 @@ pub enum PoolError {
     NoPool(Box<str>),
     #[error(transparent)]
     Scope(#[from] ScopeError),
-    #[error("scope {0} holds what the key of a pool cannot")]
+    #[error("scope {0} has a value that the key of a pool cannot hold")]
     Key(ScopeKey),
     /// The caller sees another server.
     #[error("the pool is on another server than the one that you see, or that one cannot be asked now")]

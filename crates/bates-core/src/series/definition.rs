@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::SeriesName;
 
-/// What a series promises. It decides how numbers are handed out, never the front end.
+/// The promise of a series. It decides how numbers are handed out; a front end never does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Promise {
     /// Never twice.

@@ -41,7 +41,7 @@ const WAITERS_MAX: usize = 1_000_000;
 pub struct Limits {
     /// Positions in the first range of a scope. Each later range is eight times as large, up to `lease_max`.
     pub lease_min: u64,
-    /// Positions in the largest range. [`Limits::crash_skip_max`] says what a crash can skip.
+    /// Positions in the largest range. It bounds the loss in a crash: see [`Limits::crash_skip_max`].
     pub lease_max: u64,
     /// When this share of a range is left, the next one is fetched. If it is too low, callers wait for the store.
     pub watermark_percent: u8,
@@ -65,7 +65,7 @@ impl Default for Limits {
 
 impl Limits {
     /// The most positions of a scope that one process holds in memory, and that its crash skips: the largest range, and
-    /// what was left of the range before it when it was fetched. With the default watermark that is 1.25 times `lease_max`.
+    /// the rest of the range before it when it was fetched. With the default watermark that is 1.25 times `lease_max`.
     /// On top come positions fetched for callers that wait or have gone, and pieces between adopted positions that are
     /// too short for a run (`INCRBY`). Shared pools and client leases hold positions of their own.
     pub const fn crash_skip_max(&self) -> u64 {
@@ -128,7 +128,7 @@ impl Caching {
         self.is_stopped.load(Ordering::Acquire)
     }
 
-    /// Forbids holding, and runs `empty` to give up what is held. On return, nothing is held.
+    /// Forbids holding, and runs `empty` to release all held positions. On return, nothing is held.
     pub(crate) async fn stop(&self, empty: impl Future<Output = ()>) {
         let leaving = async {
             self.is_stopped.store(true, Ordering::Release);

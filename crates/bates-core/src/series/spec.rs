@@ -68,7 +68,7 @@ impl SeriesSpec {
         names.into_iter().map(str::to_owned).collect()
     }
 
-    /// Refuses two series that could not be told apart.
+    /// Refuses two series with the same name or with keys that may overlap.
     pub fn check_distinct_from(&self, other: &Self) -> MachineResult<()> {
         if self.name == other.name {
             return Err(MachineError::Twice(self.name.clone()));
@@ -111,15 +111,15 @@ pub enum MachineError {
     KeysMeet { first: SeriesName, first_key: Box<str>, second: SeriesName, second_key: Box<str> },
     #[error("series {series:?}: key {key} does not name the parameter {{{parameter}}} of the pattern")]
     KeyLacks { series: SeriesName, key: Box<str>, parameter: Box<str> },
-    #[error("series {series:?}: {name:?} is no time zone: expected a name such as UTC or Europe/Berlin")]
+    #[error("series {series:?}: unknown time zone {name:?}: expected a name such as UTC or Europe/Berlin")]
     TimeZone { series: SeriesName, name: Box<str> },
-    #[error("series {series:?}: start {start} lies behind {last}, the last position of the pattern")]
+    #[error("series {series:?}: start {start} is greater than {last}, the last position of the pattern")]
     Start { series: SeriesName, start: u64, last: u64 },
     #[error("series {series:?}: promise {}: {problem}", promise.name())]
     Promise { series: SeriesName, promise: Promise, problem: &'static str },
     #[error("series {0:?}: its rules reject every number")]
     Empty(SeriesName),
-    #[error("series {series:?}, which was made at run time: {problem}")]
+    #[error("series {series:?}, which was created at run time: {problem}")]
     Unreadable { series: SeriesName, problem: Box<str> },
     #[error("series {series:?}: {problem}")]
     Limits { series: SeriesName, problem: &'static str },

@@ -83,7 +83,7 @@ impl<S: Store> Machine<S> {
         Ok(report)
     }
 
-    /// Checks the store, gives up what was granted before a restore, and answers its recalls.
+    /// Checks the store, gives up earlier grants if it was restored, and answers its recalls.
     async fn check_store(&self) -> StoreResult<u64> {
         let revision = self.store().check_revision().await;
         self.dispenser.discard_if_restored();
