@@ -12,7 +12,7 @@ const BYTES_MAX: usize = 64;
 pub struct SeriesName(Arc<str>);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("invalid series name {0:?}: expected a lower-case letter, then up to 63 of a-z, 0-9, _ and -")]
+#[error("{0:?} is no name for a series: a lower-case letter, then up to 63 of a-z, 0-9, _ and -")]
 pub struct SeriesNameError(Box<str>);
 
 impl SeriesName {

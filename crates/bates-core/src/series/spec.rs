@@ -111,7 +111,7 @@ pub enum MachineError {
     KeysMeet { first: SeriesName, first_key: Box<str>, second: SeriesName, second_key: Box<str> },
     #[error("series {series:?}: key {key} does not name the parameter {{{parameter}}} of the pattern")]
     KeyLacks { series: SeriesName, key: Box<str>, parameter: Box<str> },
-    #[error("series {series:?}: unknown time zone {name:?}: expected a name such as UTC or Europe/Berlin")]
+    #[error("series {series:?}: {name:?} is no time zone: expected a name such as UTC or Europe/Berlin")]
     TimeZone { series: SeriesName, name: Box<str> },
     #[error("series {series:?}: start {start} is greater than {last}, the last position of the pattern")]
     Start { series: SeriesName, start: u64, last: u64 },
