@@ -53,3 +53,15 @@ fn a_busy_scope_reaches_crash_skip_max_and_a_new_one_holds_its_first_range() {
     let held: u64 = (0..300_000).map(|_| take(&mut cell, &mut cursor, 1)).max().unwrap();
     assert_eq!((held, limits.crash_skip_max()), (65_536 + 16_384, 65_536 + 16_384));
 }
+
+#[test]
+fn positions_fetched_for_a_caller_that_has_gone_come_on_top() {
+    let limits = Limits { lease_min: 8, lease_max: 8, ..Limits::default() };
+    let mut cell = cell(limits);
+    let (outcome, refill) = cell.take(TakeRequest::Any(1_000), false).unwrap();
+    drop(outcome);
+    let range = PositionRange::new(1, 1 + refill.unwrap().count).unwrap();
+    let next = cell.finish_refill(Ok(Grant { range, version: 1, adopted: Vec::new() }));
+    assert!(next.is_none() && cell.held.count() == 1_000, "the next callers get them");
+    assert!(cell.held.count() <= limits.crash_skip_max() + 1_000);
+}
