@@ -1,4 +1,4 @@
-//! The one table of errors: a stable code, and what each front end makes of it. `docs/errors.md` is generated from it.
+//! The one table of errors: a stable code, and how each front end shows it. `docs/errors.md` is generated from it.
 //! A code never changes its meaning; a new meaning is a new code.
 
 use std::fmt;
@@ -30,7 +30,7 @@ impl ErrorCode {
         self.0.resp_prefix
     }
 
-    /// 1: the answer is no; 2: the call is wrong; 3: something outside failed.
+    /// 1: the answer is negative; 2: the call is wrong; 3: something outside failed.
     pub const fn exit_code(self) -> u8 {
         self.0.exit_code
     }
@@ -88,23 +88,23 @@ table! {
         "The rules of the series reject each of the next million positions.",
         "Loosen the rejection rules, or use a shuffled order.";
     BUSY: "busy", 503, "BUSY", exit 3, burns false,
-        "As many callers wait for this scope as may wait.",
+        "The limit of callers that wait for this scope is reached.",
         "Try again in a moment; spread the load over scopes, or raise `waiters_max`.";
     TOO_MANY_SCOPES: "too_many_scopes", 429, "ERR", exit 3, burns false,
-        "The series has as many scopes as it may have.",
+        "The series has reached its limit of scopes.",
         "Look for a client that makes scopes by mistake, or raise `scopes_max`.";
     STOPPING: "stopping", 503, "ERR", exit 3, burns false,
         "The numbering machine is stopping.",
         "Ask another node, or this one once it is open again.";
     STORE_UNAVAILABLE: "store_unavailable", 503, "ERR", exit 3, burns true,
-        "The store cannot be written now: no room, or no connection.",
-        "It recovers by itself once the cause is gone; make room, and look at the store.";
+        "The store cannot be written now: no space, or no connection.",
+        "It recovers by itself once the cause is gone; free space, and check the store.";
     STORE_POISONED: "store_poisoned", 503, "ERR", exit 3, burns true,
         "The store cannot be trusted: a write may or may not be on disk, or the database was restored, failed over or moved. Nothing is issued.",
-        "The error says which. After a failed write look at the disk and open the store again; after a restore raise the cursors with bates floor and accept the database.";
+        "The error says which. After a failed write, check the disk and open the store again; after a restore, raise the cursors with bates floor and accept the database.";
     BAD_SCOPE: "bad_scope", 422, "ERR", exit 2, burns false,
-        "The parameters are not those of the series, or a value is against its rule.",
-        "Name each parameter of the series once, with a value that its rule admits.";
+        "The parameters are not those of the series, or a value breaks its rule.",
+        "Give each parameter of the series once, with a value that its rule allows.";
     NO_SINK: "no_sink", 409, "ERR", exit 2, burns false,
         "The series has no sink, so its documents could not be delivered.",
         "Give the series a sink where it is described, or reserve a number and save the document yourself.";
@@ -113,7 +113,7 @@ table! {
         "Give the series a pool in the configuration; a value in the key of a pool holds letters, digits and _ - . : @.";
     POOL_ELSEWHERE: "pool_elsewhere", 409, "ERR", exit 3, burns false,
         "The Redis server that the caller sees is not the one that Bates sees.",
-        "Ask Bates for numbers meanwhile; look whether both have the address of the same server.";
+        "Ask Bates for numbers meanwhile; check that both use the address of the same server.";
     POOL_UNAVAILABLE: "pool_unavailable", 503, "ERR", exit 3, burns false,
         "The Redis server of the pool cannot be asked now, or the pool cannot be filled.",
         "Ask Bates for numbers meanwhile; it recovers by itself once Redis is back.";
@@ -121,19 +121,19 @@ table! {
         "The idempotency key was used in this series for another request.",
         "Use a new key for a new request; the same key only for the same request.";
     BAD_DOCUMENT: "bad_document", 422, "ERR", exit 2, burns false,
-        "The document is missing, is no JSON, or is larger than may be.",
+        "The document is missing, is not JSON, or is too large.",
         "Send `{\"scope\": {…}, \"document\": {…}}`, a document of at most 1 MiB.";
     NOT_UNIQUE: "not_unique", 409, "ERR", exit 2, burns false,
         "The series is ordered or gapless: its numbers cannot be held in advance.",
-        "Take them one by one, or give things that need no order a series that is `unique`.";
+        "Take them one by one, or use a `unique` series where the order does not matter.";
     UNKNOWN_LEASE: "unknown_lease", 404, "ERR", exit 1, burns false,
-        "There is no lease of this id, or it has ended before.",
-        "Nothing is to be done: what became of its numbers is known, or the lease was never given.";
+        "There is no lease with this id, or it has ended before.",
+        "Do nothing: the lease was settled before, or never existed.";
     NOT_OF_LEASE: "not_of_lease", 422, "ERR", exit 2, burns false,
         "A range that was returned is not wholly within the lease. The lease stays open.",
         "Return only positions of the lease that were not used; the message names its ranges.";
     UNKNOWN_DOCUMENT: "unknown_document", 404, "ERR", exit 1, burns false,
-        "There is no document or reservation of this number or id, or it was removed after its retention.",
+        "There is no document or reservation with this number or id, or it was removed after its retention.",
         "Look it up by the number or the event id that was answered when it was numbered.";
     AMBIGUOUS_NUMBER: "ambiguous_number", 409, "ERR", exit 2, burns false,
         "Several documents have this number, in scopes that the pattern does not show.",
@@ -145,10 +145,10 @@ table! {
         "The document is being delivered: the sink may take it, so it cannot be abandoned now.",
         "Try again when the delivery has ended; the message says when its claim ends at the latest.";
     BAD_DATE: "bad_date", 422, "ERR", exit 2, burns false,
-        "The business date is no date, or lies outside what the pattern can show.",
+        "The business date is not a date, or the pattern cannot show it.",
         "Write it as YYYY-MM-DD.";
     BAD_COUNT: "bad_count", 422, "ERR", exit 2, burns false,
-        "The count is no whole number from 1 to the limit.",
+        "The count is not a whole number from 1 to the limit.",
         "Ask for fewer at a time.";
     BAD_KEY: "bad_key", 422, "ERR", exit 2, burns false,
         "No series has a key like this one.",
@@ -160,7 +160,7 @@ table! {
         "The command has too few arguments, too many, or one that cannot be read.",
         "Compare the call with the documentation.";
     BAD_REQUEST: "bad_request", 400, "ERR", exit 2, burns false,
-        "The request cannot be read: no JSON, nested too deeply, or not UTF-8.",
+        "The request cannot be read: it is not JSON, nested too deeply, or not UTF-8.",
         "Send one JSON object as the documentation shows it.";
     BAD_BODY: "bad_body", 422, "ERR", exit 2, burns false,
         "The body is JSON, but has a field that is not known, is missing, or is of the wrong kind.",
@@ -169,7 +169,7 @@ table! {
         "The body is larger than the limit.",
         "Send less at a time.";
     BAD_NAME: "bad_name", 422, "ERR", exit 2, burns false,
-        "The name is none that a series can have, or the path is not UTF-8.",
+        "The name is not valid for a series, or the path is not UTF-8.",
         "A name is a lower-case letter, then up to 63 of a-z, 0-9, _ and -.";
     CROSS_ORIGIN: "cross_origin", 403, "ERR", exit 2, burns false,
         "A page of another site made a browser send this request.",
@@ -181,23 +181,23 @@ table! {
         "Nothing is at this path.",
         "Compare the path with `/docs`.";
     METHOD_NOT_ALLOWED: "method_not_allowed", 405, "ERR", exit 2, burns false,
-        "The path exists, and does not know this method.",
+        "The path exists, but does not support this method.",
         "Compare the method with `/docs`.";
     UNKNOWN_SERIES: "unknown_series", 404, "ERR", exit 2, burns false,
-        "There is no series of this name.",
+        "There is no series with this name.",
         "Use a series that was opened or described; a server lists them with `GET /v1/series`.";
     UNKNOWN_ID: "unknown_id", 404, "ERR", exit 1, burns false,
-        "The text is no identifier of any series.",
-        "`GET /v1/series/{series}/validate/{id}` says what speaks against it.";
+        "The text is not an identifier of any series.",
+        "`GET /v1/series/{series}/validate/{id}` gives the reasons.";
     BAD_SERIES: "bad_series", 422, "ERR", exit 2, burns false,
         "The description of the series cannot be kept: its pattern, key, start, rules or limits.",
         "The message names the field and the reason.";
     SERIES_EXISTS: "series_exists", 409, "ERR", exit 2, burns false,
-        "A series of this name is there with another description.",
+        "A series of this name exists with another description.",
         "Choose another name; limits and rejection rules can be changed with PATCH.";
     SERIES_PINNED: "series_pinned", 409, "ERR", exit 2, burns false,
-        "A series of this name was there before with another pattern, parameters, order, start, reset or time zone.",
-        "Go on as it was, or choose another name: its numbers could come twice.";
+        "A series of this name had another pattern, parameters, order, start, reset or time zone before.",
+        "Use the earlier settings, or choose another name: its numbers could come twice.";
     SERIES_IN_FILE: "series_in_file", 409, "ERR", exit 2, burns false,
         "The series is described in the configuration file and cannot be changed through the API.",
         "Change the file, and start the server again.";
@@ -205,7 +205,7 @@ table! {
         "The key of the series could also be a key of another series.",
         "Give it another prefix.";
     TOO_MANY_SERIES: "too_many_series", 429, "ERR", exit 3, burns false,
-        "There are as many series as there may be.",
+        "The limit of series is reached.",
         "Use scopes of one series where the pattern is the same.";
 }
 
@@ -214,21 +214,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_are_stable_words_and_no_two_are_the_same() {
+    fn codes_are_lower_case_words_and_unique() {
         for (at, code) in ErrorCode::ALL.iter().enumerate() {
             assert!(code.name().bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{code}");
-            assert!(
-                ErrorCode::ALL[..at].iter().all(|other| other.name() != code.name()),
-                "{code} stands twice"
-            );
+            let mut earlier = ErrorCode::ALL[..at].iter();
+            assert!(earlier.all(|other| other.name() != code.name()), "{code} is listed twice");
             assert!((400..600).contains(&code.http_status()) && (1..=3).contains(&code.exit_code()));
         }
     }
 
     #[test]
-    fn only_a_store_that_failed_may_have_burned_a_number() {
-        let burning: Vec<_> =
-            ErrorCode::ALL.iter().filter(|code| code.may_burn()).map(|code| code.name()).collect();
-        assert_eq!(burning, ["store_unavailable", "store_poisoned"]);
+    fn only_a_failed_store_may_have_burned_a_number() {
+        let burning = ErrorCode::ALL.iter().filter(|code| code.may_burn()).map(|code| code.name());
+        assert_eq!(burning.collect::<Vec<_>>(), ["store_unavailable", "store_poisoned"]);
     }
 }

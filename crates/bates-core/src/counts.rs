@@ -13,7 +13,7 @@ const STRIPES: usize = 4;
 pub const LATENCY_BOUNDS_MICROS: [u64; 10] =
     [250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 100_000, 500_000, 2_500_000];
 
-/// What happened in one series since the machine was opened.
+/// The counters of one series since the machine was opened.
 #[derive(Debug, Default)]
 pub struct Counts {
     issued: [Stripe; STRIPES],
@@ -126,7 +126,7 @@ impl Usage {
         }
     }
 
-    /// A tail was returned: the cursor goes back. A scope in between is seen with its next grant.
+    /// Positions were released: the cursor goes back. Another scope in between counts again with its next grant.
     pub(crate) fn lower(&self, period: Option<&str>, from: u64, to: u64) {
         let period = period.unwrap_or_default();
         let mut all = self.0.lock();
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_threads_count_is_added_up() {
+    fn the_counts_of_all_threads_are_added_up() {
         let counts = Counts::default();
         std::thread::scope(|scope| {
             for _ in 0..8 {
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_histogram_counts_what_took_no_longer() {
+    fn a_histogram_counts_the_calls_within_each_bound() {
         let latency = Latency::default();
         for micros in [1, 250, 251, 3_000_000] {
             latency.add(Duration::from_micros(micros));
@@ -169,35 +169,35 @@ mod tests {
     }
 
     #[test]
-    fn the_scope_that_is_furthest_counts() {
-        let reach = Usage::default();
-        assert_eq!(reach.next(None), None, "nothing is known before a grant");
+    fn the_highest_cursor_of_all_scopes_counts() {
+        let usage = Usage::default();
+        assert_eq!(usage.next(None), None, "no grant yet");
         for next in [33, 257, 65] {
-            reach.raise(None, next);
+            usage.raise(None, next);
         }
-        assert_eq!(reach.next(None), Some(257));
-        reach.lower(None, 65, 40);
-        assert_eq!(reach.next(None), Some(257), "another scope is further");
-        reach.lower(None, 257, 200);
-        assert_eq!(reach.next(None), Some(200));
+        assert_eq!(usage.next(None), Some(257));
+        usage.lower(None, 65, 40);
+        assert_eq!(usage.next(None), Some(257), "another scope is further");
+        usage.lower(None, 257, 200);
+        assert_eq!(usage.next(None), Some(200));
     }
 
     #[test]
-    fn each_period_begins_anew() {
-        let reach = Usage::default();
-        reach.raise(Some("2026"), 900);
-        reach.raise(Some("2027"), 3);
-        assert_eq!((reach.next(Some("2026")), reach.next(Some("2027"))), (Some(900), Some(3)));
-        assert_eq!(reach.next(Some("2028")), None);
+    fn each_period_has_its_own_usage() {
+        let usage = Usage::default();
+        usage.raise(Some("2026"), 900);
+        usage.raise(Some("2027"), 3);
+        assert_eq!((usage.next(Some("2026")), usage.next(Some("2027"))), (Some(900), Some(3)));
+        assert_eq!(usage.next(Some("2028")), None);
     }
 
     #[test]
-    fn memory_is_bounded_and_the_earliest_periods_are_forgotten() {
-        let reach = Usage::default();
+    fn only_the_latest_periods_are_remembered() {
+        let usage = Usage::default();
         for year in (1_000..9_999).rev() {
-            reach.raise(Some(&year.to_string()), 1);
+            usage.raise(Some(&year.to_string()), 1);
         }
-        assert_eq!(reach.0.lock().len(), PERIODS_MAX);
-        assert!(reach.next(Some("9998")).is_some() && reach.next(Some("1000")).is_none());
+        assert_eq!(usage.0.lock().len(), PERIODS_MAX);
+        assert!(usage.next(Some("9998")).is_some() && usage.next(Some("1000")).is_none());
     }
 }

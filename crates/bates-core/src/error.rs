@@ -26,18 +26,16 @@ pub enum IssueError {
     #[error("{scope_id}: {error}")]
     Store { scope_id: ScopeId, error: StoreError },
     /// The numbers were taken and not recorded, so they are burned.
-    #[error("{scope_id}: what was taken could not be recorded in the audit, so no number is given: {error}")]
+    #[error("{scope_id}: the numbers could not be recorded in the audit, so none is given: {error}")]
     Unrecorded { scope_id: ScopeId, error: StoreError },
 }
 
 impl IssueError {
     pub(crate) fn from_grant(scope_id: &ScopeId, wanted: u64, end: u64, error: GrantError) -> Self {
-        let scope_id = scope_id.clone();
+        let (scope_id, last) = (scope_id.clone(), end - 1);
         match error {
-            GrantError::Exhausted { left, elsewhere: true } => {
-                Self::HeldElsewhere { scope_id, last: end - 1, left }
-            }
-            GrantError::Exhausted { left, .. } => Self::Exhausted { scope_id, last: end - 1, left, wanted },
+            GrantError::Exhausted { left, elsewhere: true } => Self::HeldElsewhere { scope_id, last, left },
+            GrantError::Exhausted { left, .. } => Self::Exhausted { scope_id, last, left, wanted },
             GrantError::TooManyScopes(limit) => Self::TooManyScopes { scope_id, limit },
             GrantError::Store(error) => Self::Store { scope_id, error },
         }

@@ -1,8 +1,8 @@
 //! Client leases: positions that a client takes in advance and hands out from its own memory.
 //!
-//! A client lease moves no cursor, and its positions never return, or a number that a client used could be granted again:
-//! unused numbers are gaps, and what a crashed client held is uncertain. Only unique series have leases, because several
-//! clients hand out at the same time.
+//! The positions of a client lease never return to the cursor, or a number that a client used could be granted again:
+//! unused numbers are gaps, and the numbers of a crashed client are uncertain. Only unique series have leases, because
+//! several clients hand out at the same time.
 
 use std::time::Duration;
 
@@ -12,19 +12,19 @@ use uuid::Uuid;
 
 use crate::audit::{Actor, AuditStamp};
 use crate::code::ErrorCode;
-use crate::dispenser::TakeRequest;
+use crate::dispenser::{TakeRequest, TakeResult};
 use crate::error::IssueError;
 use crate::gap::AcceptedPositions;
 use crate::machine::{Machine, NextError, Numbers, UnclaimedPositions};
-use crate::range::{PositionRange, RangeSet, TakenPositions};
+use crate::range::{PositionRange, RangeSet};
 use crate::scope::{ScopeId, ScopeParams};
 use crate::series::{OpenScope, Promise, SeriesEntry, SeriesName};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, StoreResult};
 
 pub use crate::ledger::LeaseEnd;
 
-/// After this time without word, a client has crashed or is cut off: what it used is unknown. Clients give back what
-/// they have held for half of it.
+/// After this time without a report, a client has crashed or lost its connection, and its used numbers are unknown.
+/// Clients return numbers that they have held for half of it.
 pub const CLIENT_LEASE_TTL: Duration = Duration::from_hours(24);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,9 +47,7 @@ pub struct ClientLeaseFilter {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LeaseError {
-    #[error(
-        "series {series:?} is {promise}: its numbers cannot be held in advance, only those of a unique series"
-    )]
+    #[error("series {series:?} is {promise}: only numbers of a unique series can be held in advance")]
     NotUnique { series: SeriesName, promise: Promise },
     #[error(transparent)]
     Next(#[from] NextError),
@@ -74,12 +72,7 @@ pub enum EndLeaseError {
         "positions {} to {} are not wholly within lease {lease}, which holds {}: nothing was returned and the lease stays open",
         returned.from(), returned.to() - 1, listed(leased)
     )]
-    Outside {
-        lease: Uuid,
-        returned: PositionRange,
-        /// Ascending.
-        leased: Vec<PositionRange>,
-    },
+    Outside { lease: Uuid, returned: PositionRange, leased: Vec<PositionRange> },
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -98,17 +91,17 @@ const LISTED_MAX: usize = 5;
 
 fn listed(ranges: &[PositionRange]) -> String {
     let named = ranges.iter().take(LISTED_MAX).map(|range| format!("{} to {}", range.from(), range.to() - 1));
-    let mut text = named.collect::<Vec<_>>().join(", ");
-    if let Some(more) = ranges.len().checked_sub(LISTED_MAX + 1) {
-        text = format!("{text} and {} more ranges", more + 1);
+    let text = named.collect::<Vec<_>>().join(", ");
+    match ranges.len().saturating_sub(LISTED_MAX) {
+        0 => text,
+        more => format!("{text} and {more} more ranges"),
     }
-    text
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeaseRequest {
     pub count: u64,
-    /// The limit where this process renders them.
+    /// The limit if this process renders them.
     pub numbers_max: u64,
     /// Whether numbers are wanted even where the client could render positions.
     pub as_numbers: bool,
@@ -120,7 +113,7 @@ pub struct LeaseRequest {
 pub struct LeaseGrant {
     pub id: Uuid,
     pub content: LeaseContent,
-    /// After this time the numbers belong to a day that is over; `None` if they never expire.
+    /// How long until the day of the numbers ends; `None` if they never expire.
     pub valid_for: Option<Duration>,
 }
 
@@ -138,8 +131,8 @@ impl<S: Store> Machine<S> {
     pub async fn lease(
         &self,
         entry: &SeriesEntry,
-        name: ScopeParams<'_>,
-        ask: LeaseRequest,
+        params: ScopeParams<'_>,
+        request: LeaseRequest,
         by: Actor<'_>,
     ) -> Result<LeaseGrant, LeaseError> {
         let promise = entry.series.promise();
@@ -147,34 +140,35 @@ impl<S: Store> Machine<S> {
             return Err(LeaseError::NotUnique { series: entry.series.name().clone(), promise });
         }
         let now = self.runtime.now();
-        let open = entry.open_scope(name, || now).map_err(NextError::from)?;
-        let (id, what) = if ask.as_numbers || entry.is_rendered_here(name.date) {
-            let unclaimed = self.take_numbers(&open, ask.count.min(ask.numbers_max), true).await?;
+        let open = entry.open_scope(params, || now).map_err(NextError::from)?;
+        let LeaseRequest { count, numbers_max, as_numbers, used } = request;
+        let (id, content) = if as_numbers || entry.is_rendered_here(params.date) {
+            let unclaimed = self.take_numbers(&open, count.min(numbers_max), true).await?;
             let taken = unclaimed.get();
             let ranges: Vec<PositionRange> = taken.ranges.iter().map(|piece| piece.range).collect();
             if self.is_audited(entry) {
                 self.record_numbers(&open.scope_id, taken, by).await.map_err(NextError::from)?;
             }
-            let id = self.write_lease(&open.scope_id, ranges.clone(), ask.used, by.stamp(now)).await?;
+            let id = self.write_lease(&open.scope_id, ranges.clone(), used, by.stamp(now)).await?;
             (id, LeaseContent::Numbers(unclaimed.claim().numbers, ranges))
         } else {
-            let taken = self.take_up_to(&open, ask.count).await.map_err(NextError::from)?;
+            let taken = self.take_up_to(&open, count).await.map_err(NextError::from)?;
             let unclaimed = UnclaimedPositions::new(self, &open.scope_id, taken);
             self.record_positions(&open, unclaimed.get(), by).await.map_err(NextError::from)?;
             let ranges: Vec<PositionRange> = unclaimed.get().ranges().collect();
-            let id = self.write_lease(&open.scope_id, ranges.clone(), ask.used, by.stamp(now)).await?;
+            let id = self.write_lease(&open.scope_id, ranges.clone(), used, by.stamp(now)).await?;
             drop(unclaimed.claim());
             (id, LeaseContent::Ranges(ranges))
         };
-        entry.counts.add_issued(match &what {
+        entry.counts.add_issued(match &content {
             LeaseContent::Ranges(ranges) => ranges.iter().map(|range| range.count()).sum(),
             LeaseContent::Numbers(numbers, _) => numbers.len() as u64,
         });
-        Ok(LeaseGrant { id, content: what, valid_for: open.valid_for(name, now) })
+        Ok(LeaseGrant { id, content, valid_for: open.valid_for(params, now) })
     }
 
-    /// Takes as many of the positions as are left.
-    async fn take_up_to(&self, open: &OpenScope<'_>, mut count: u64) -> Result<TakenPositions, IssueError> {
+    /// Takes `count` positions, or as many as are left.
+    async fn take_up_to(&self, open: &OpenScope<'_>, mut count: u64) -> TakeResult {
         loop {
             match self.take_positions(open, TakeRequest::Any(count)).await {
                 Err(error) if (1..count).contains(&error.left()) => count = error.left(),
@@ -188,23 +182,21 @@ impl<S: Store> Machine<S> {
         scope_id: &ScopeId,
         ranges: Vec<PositionRange>,
         used: Vec<Uuid>,
-        AuditStamp { caller: who, at, .. }: AuditStamp,
+        AuditStamp { caller, at, .. }: AuditStamp,
     ) -> Result<Uuid, NextError> {
         let id = self.runtime.new_id();
         let at = at.round(Unit::Millisecond).unwrap_or(at);
-        let lease = ClientLease { id, scope_id: scope_id.clone(), ranges, caller: who, at };
+        let lease = ClientLease { id, scope_id: scope_id.clone(), ranges, caller, at };
         self.store().put_client_lease(lease, used).await.map_err(IssueError::from_store(scope_id))?;
         Ok(id)
     }
 
     /// Ends a client's lease: unused positions are gaps, all others were used. Returns how many numbers are gaps.
-    pub async fn end_lease(&self, id: Uuid, unused: Vec<PositionRange>) -> Result<u64, EndLeaseError> {
-        match self.store().end_client_lease(id, unused).await? {
+    pub async fn end_lease(&self, lease: Uuid, unused: Vec<PositionRange>) -> Result<u64, EndLeaseError> {
+        match self.store().end_client_lease(lease, unused).await? {
             LeaseEnd::Ended { scope_id, lost } => Ok(self.numbers_of(&scope_id, &lost)),
-            LeaseEnd::Outside { returned, leased } => {
-                Err(EndLeaseError::Outside { lease: id, returned, leased })
-            }
-            LeaseEnd::Unknown => Err(EndLeaseError::Unknown(id)),
+            LeaseEnd::Outside { returned, leased } => Err(EndLeaseError::Outside { lease, returned, leased }),
+            LeaseEnd::Unknown => Err(EndLeaseError::Unknown(lease)),
         }
     }
 
@@ -220,7 +212,7 @@ impl<S: Store> Machine<S> {
         of: ClientLeaseFilter,
         after: Option<Uuid>,
         limit: usize,
-    ) -> Result<Vec<ClientLease>, StoreError> {
+    ) -> StoreResult<Vec<ClientLease>> {
         self.store().client_leases(of, after, limit).await
     }
 }
@@ -234,13 +226,13 @@ impl SeriesEntry {
 
 impl OpenScope<'_> {
     /// How long numbers of today are valid: until the day ends, if tomorrow's differ.
-    fn valid_for(&self, name: ScopeParams<'_>, now: Timestamp) -> Option<Duration> {
-        if name.date.is_some() || !self.entry.series.pattern().needs_date() {
+    fn valid_for(&self, params: ScopeParams<'_>, now: Timestamp) -> Option<Duration> {
+        if params.date.is_some() || !self.entry.series.pattern().needs_date() {
             return None;
         }
         let today = now.to_zoned(self.entry.time_zone.clone());
         let tomorrow = today.tomorrow().and_then(|day| day.start_of_day()).ok()?;
-        match self.entry.open_scope(ScopeParams { date: Some(tomorrow.date()), ..name }, || now) {
+        match self.entry.open_scope(ScopeParams { date: Some(tomorrow.date()), ..params }, || now) {
             Ok(next) if next.scope_id == self.scope_id && next.scope.renders_like(&self.scope) => None,
             _ => Some(Duration::try_from(now.duration_until(tomorrow.timestamp())).unwrap_or_default()),
         }

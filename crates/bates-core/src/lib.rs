@@ -1,10 +1,10 @@
-//! The numbering machine: which positions belong to whom, and how they are handed out.
+//! The numbering machine: grants positions to holders, and hands them out.
 //!
 //! ```text
 //! series    a named numbering: pattern + promise + limits
 //!   scope   one value of its parameters (and its period)
 //!     cursor    durable: the first position not yet granted
-//!       lease   a half-open range granted durably, handed out from memory
+//!       range   half-open, granted durably, handed out from memory
 //! ```
 //!
 //! Owns the rules that keep numbers unique, and the ports ([`Store`], [`Runtime`]) to databases and time.

@@ -1,5 +1,5 @@
-//! The numbering machine: series opened on a store. Owns what no front end may decide: which series a key belongs to,
-//! what a scope is, what a number reads like.
+//! The numbering machine: series opened on a store. Owns what no front end may decide: the series of a key, the scope
+//! of a request, the text of a number.
 
 mod cached;
 mod numbers;
@@ -16,7 +16,7 @@ use tokio::sync::Mutex;
 use crate::audit::Actor;
 use crate::code::ErrorCode;
 use crate::counts::Latency;
-use crate::dispenser::{Dispenser, HeldLevel, ReleaseReport, TakeRequest};
+use crate::dispenser::{Dispenser, HeldLevel, ReleaseReport, TakeRequest, TakeResult};
 use crate::error::IssueError;
 use crate::gap::DocumentSource;
 use crate::pool::PoolSet;
@@ -24,7 +24,8 @@ use crate::range::TakenPositions;
 use crate::runtime::Runtime;
 use crate::scope::{ScopeError, ScopeParams};
 use crate::series::{
-    Caching, MachineError, OpenScope, Registry, SeriesEntry, SeriesName, SeriesSpec, SeriesSync, open_all,
+    Caching, MachineError, MachineResult, OpenScope, Registry, SeriesEntry, SeriesName, SeriesSpec,
+    SeriesSync, open_all,
 };
 use crate::store::{MeasuredStore, Store};
 pub(crate) use take::{NumberedRange, TakenNumbers, UnclaimedPositions};
@@ -40,7 +41,7 @@ pub enum NextError {
     Scope(#[from] ScopeError),
     #[error(transparent)]
     Issue(#[from] IssueError),
-    /// The rules reject whatever comes next. The positions are skipped for good.
+    /// The positions are skipped for good.
     #[error("the rules of the series reject each of the next {positions} positions")]
     AllRejected { positions: u64 },
 }
@@ -58,12 +59,12 @@ impl NextError {
 pub struct Machine<S> {
     pub(crate) dispenser: Dispenser<S>,
     pub(crate) registry: ArcSwap<Registry>,
-    /// Serialises changes of the registry, and knows how far it has followed the store.
+    /// Serializes changes of the registry.
     pub(crate) series_sync: Mutex<SeriesSync>,
     /// How often this node has checked the store for changes by other nodes.
     pub(crate) sync_count: AtomicU64,
     pub(crate) runtime: Arc<dyn Runtime>,
-    /// The documents that users keep, where the configuration names a source.
+    /// The user's own documents, where the configuration names a source.
     pub(crate) document_sources: OnceLock<HashMap<SeriesName, Box<dyn DocumentSource>>>,
     pub(crate) pools: OnceLock<HashMap<SeriesName, Arc<PoolSet>>>,
     pub(crate) retired_caching: parking_lot::Mutex<HashMap<SeriesName, Arc<Caching>>>,
@@ -75,7 +76,7 @@ impl<S: Store> Machine<S> {
         store: Arc<S>,
         specs: Vec<SeriesSpec>,
         runtime: Arc<dyn Runtime>,
-    ) -> Result<Self, MachineError> {
+    ) -> MachineResult<Self> {
         let store = MeasuredStore::new(store, runtime.clone());
         let registry = open_all(&store, specs).await?;
         Ok(Self {
@@ -98,13 +99,13 @@ impl<S: Store> Machine<S> {
         self.registry().get(name).cloned()
     }
 
-    /// Also finds a series that another node has just made.
+    /// Also finds a series that another node has just created.
     pub async fn series_or_sync(&self, name: &str) -> Option<Arc<SeriesEntry>> {
         let known = self.series(name);
         if known.is_some() {
             return known;
         }
-        // If the store cannot be read, this node knows as much as it can.
+        // If the store cannot be read, what this node knows has to do.
         let _ = self.sync_series().await;
         self.series(name)
     }
@@ -118,11 +119,11 @@ impl<S: Store> Machine<S> {
     pub async fn next(
         &self,
         entry: &SeriesEntry,
-        name: ScopeParams<'_>,
+        params: ScopeParams<'_>,
         count: u64,
         by: Actor<'_>,
     ) -> Result<Numbers, NextError> {
-        let open = self.open_scope(entry, name)?;
+        let open = self.open_scope(entry, params)?;
         let unclaimed = self.take_numbers(&open, count, false).await?;
         self.record_numbers(&open.scope_id, unclaimed.get(), by).await?;
         let numbers = unclaimed.claim().numbers;
@@ -130,15 +131,15 @@ impl<S: Store> Machine<S> {
         Ok(numbers)
     }
 
-    /// The next `count` positions of a scope, without a hole: all of them, or an error.
+    /// The next `count` positions of a scope in one range, or an error.
     pub async fn take(
         &self,
         entry: &SeriesEntry,
-        name: ScopeParams<'_>,
+        params: ScopeParams<'_>,
         count: u64,
         by: Actor<'_>,
     ) -> Result<TakenPositions, NextError> {
-        let open = self.open_scope(entry, name)?;
+        let open = self.open_scope(entry, params)?;
         let taken = self.take_positions(&open, TakeRequest::Run(count)).await?;
         let unclaimed = UnclaimedPositions::new(self, &open.scope_id, taken);
         self.record_positions(&open, unclaimed.get(), by).await?;
@@ -149,37 +150,33 @@ impl<S: Store> Machine<S> {
     pub(crate) fn open_scope<'e>(
         &self,
         entry: &'e SeriesEntry,
-        name: ScopeParams<'_>,
+        params: ScopeParams<'_>,
     ) -> Result<OpenScope<'e>, ScopeError> {
-        entry.open_scope(name, || self.runtime.now())
+        entry.open_scope(params, || self.runtime.now())
     }
 
     /// Takes positions from memory, or else from the store.
-    pub(crate) async fn take_positions(
-        &self,
-        open: &OpenScope<'_>,
-        wanted: TakeRequest,
-    ) -> Result<TakenPositions, IssueError> {
+    pub(crate) async fn take_positions(&self, open: &OpenScope<'_>, wanted: TakeRequest) -> TakeResult {
         let (entry, key) = (open.entry, open.key());
         if let Some(taken) = self.dispenser.try_take_request(&entry.series, key.as_str(), wanted) {
             return Ok(taken);
         }
         entry.counts.add_wait();
         let mut answer = self.dispenser.take_request(&entry.series, key, wanted).await;
-        let mut asked = entry.series.clone();
-        // The limits were changed meanwhile: the series in its place has the same cursors.
+        let mut series = entry.series.clone();
+        // The series was changed meanwhile: its replacement has the same cursors.
         while let Err(error) = &answer
             && error.is_outdated()
-            && let Some(current) = self.replacement_of(&asked).await
+            && let Some(current) = self.replacement_of(&series).await
         {
-            asked = current.series.clone();
-            answer = self.dispenser.take_request(&asked, key, wanted).await;
+            series = current.series.clone();
+            answer = self.dispenser.take_request(&series, key, wanted).await;
         }
         answer
     }
 
     /// Whether the machine is open and its store can be written.
-    pub async fn check(&self) -> Result<(), MachineError> {
+    pub async fn check(&self) -> MachineResult<()> {
         if self.dispenser.is_closing() {
             return Err(MachineError::Stopping);
         }
@@ -209,7 +206,7 @@ impl<S: Store> Machine<S> {
         self.runtime.elapsed()
     }
 
-    /// Changes whenever ranges granted earlier must not be used: the store was restored, or they were recalled.
+    /// Changes whenever earlier ranges must no longer be used: the store was restored, or they were recalled.
     pub(crate) fn generation(&self) -> u64 {
         self.store().era() + self.dispenser.recalls_answered()
     }
@@ -218,7 +215,7 @@ impl<S: Store> Machine<S> {
         self.runtime.now()
     }
 
-    /// Refuses new calls, lets those under way end, and gives unused positions back.
+    /// Refuses new calls, lets those under way end, and releases unused positions.
     pub async fn close(&self) -> ReleaseReport {
         self.dispenser.close().await
     }

@@ -67,7 +67,7 @@ impl From<PositionRange> for TakenPositions {
 
 impl TakenPositions {
     pub fn count(&self) -> u64 {
-        self.first.count() + self.rest.iter().map(|lease| lease.count()).sum::<u64>()
+        self.first.count() + self.rest.iter().map(|range| range.count()).sum::<u64>()
     }
 
     pub fn ranges(&self) -> impl Iterator<Item = PositionRange> {
@@ -79,7 +79,7 @@ impl TakenPositions {
     }
 
     pub fn positions(&self) -> impl Iterator<Item = u64> {
-        self.ranges().flat_map(|lease| lease.from..lease.to)
+        self.ranges().flat_map(|range| range.from..range.to)
     }
 }
 
@@ -89,14 +89,14 @@ pub struct RangeSet(Vec<PositionRange>);
 
 impl RangeSet {
     /// The ranges may come in any order and overlap.
-    pub fn of(leases: impl IntoIterator<Item = PositionRange>) -> Self {
-        let mut sorted: Vec<PositionRange> = leases.into_iter().collect();
+    pub fn of(ranges: impl IntoIterator<Item = PositionRange>) -> Self {
+        let mut sorted: Vec<PositionRange> = ranges.into_iter().collect();
         sorted.sort_unstable();
         let mut joined: Vec<PositionRange> = Vec::with_capacity(sorted.len());
-        for lease in sorted {
+        for range in sorted {
             match joined.last_mut() {
-                Some(last) if lease.from <= last.to => last.to = last.to.max(lease.to),
-                _ => joined.push(lease),
+                Some(last) if range.from <= last.to => last.to = last.to.max(range.to),
+                _ => joined.push(range),
             }
         }
         Self(joined)
@@ -147,19 +147,18 @@ mod tests {
 
     use super::*;
 
-    fn leases() -> impl Strategy<Value = Vec<PositionRange>> {
-        let lease =
-            (0_u64..60, 1_u64..12).prop_map(|(from, count)| PositionRange::new(from, from + count).unwrap());
-        prop::collection::vec(lease, 0..12)
+    fn ranges() -> impl Strategy<Value = Vec<PositionRange>> {
+        let range = (0_u64..60, 1_u64..12).prop_map(|(from, count)| PositionRange { from, to: from + count });
+        prop::collection::vec(range, 0..12)
     }
 
-    fn positions(leases: impl IntoIterator<Item = PositionRange>) -> BTreeSet<u64> {
-        leases.into_iter().flat_map(|lease| lease.from()..lease.to()).collect()
+    fn positions(ranges: impl IntoIterator<Item = PositionRange>) -> BTreeSet<u64> {
+        ranges.into_iter().flat_map(|range| range.from..range.to).collect()
     }
 
     proptest! {
         #[test]
-        fn ranges_are_sets_of_positions(one in leases(), other in leases()) {
+        fn range_sets_act_like_sets_of_positions(one in ranges(), other in ranges()) {
             let (left, right) = (RangeSet::of(one.clone()), RangeSet::of(other.clone()));
             let (one, other) = (positions(one), positions(other));
             prop_assert_eq!(positions(left.difference(&right).iter()), &one - &other);

@@ -1,9 +1,9 @@
-//! Recalls: processes give up what they hold of a series before its cursor is raised or positions are adopted.
+//! Recalls: processes give up their ranges of a series when its cursor is raised or positions are adopted.
 //!
 //! Each series has an epoch in the store. A recall raises it; a process answers once it holds nothing granted before.
-//! Invariant: the store takes an answer only for ranges that it granted to the answering process, so a silent process
-//! is seen in [`Store::holders`](crate::NodeStore::holders). It could hand out adopted numbers when it continues, so the
-//! caller learns which processes are silent, and nothing is assumed about them.
+//! Invariant: the store takes an answer only for ranges that it granted to the answering process, so
+//! [`NodeStore::holders`](crate::NodeStore::holders) shows a silent process. It could hand out adopted numbers when it
+//! continues, so the caller learns which processes are silent, and nothing is assumed about them.
 
 use std::time::Duration;
 
@@ -12,10 +12,12 @@ use uuid::Uuid;
 use crate::machine::Machine;
 use crate::range::PositionRange;
 use crate::scope::ScopeKey;
-use crate::series::{DescriptionChange, MachineError, Promise, PromiseChange, SeriesName, SeriesSpec};
-use crate::store::{Store, StoreError};
+use crate::series::{
+    DescriptionChange, MachineError, MachineResult, Promise, PromiseChange, SeriesName, SeriesSpec,
+};
+use crate::store::{Store, StoreResult};
 
-/// How often the store is asked who has not answered.
+/// How often the store is asked for the processes that have not answered.
 pub(crate) const POLL: Duration = Duration::from_millis(50);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +32,7 @@ pub struct Holder {
     pub node: Uuid,
     /// Host and process, for people.
     pub name: Box<str>,
-    /// How long the store has not heard from it.
+    /// Time since its last contact with the store.
     pub silent_for: Duration,
     /// Whether it ran on this machine and no longer exists.
     pub has_ended: bool,
@@ -45,12 +47,12 @@ pub(crate) async fn live_holders<S: Store>(
     store: &S,
     series: &SeriesName,
     epoch: u64,
-) -> Result<Vec<Holder>, StoreError> {
-    let (ended, alive): (Vec<Holder>, Vec<Holder>) =
-        store.holders(series.clone(), epoch).await?.into_iter().partition(|holder| holder.has_ended);
+) -> StoreResult<Vec<Holder>> {
+    let mut alive = store.holders(series.clone(), epoch).await?;
+    let ended: Vec<Uuid> =
+        alive.extract_if(.., |holder| holder.has_ended).map(|holder| holder.node).collect();
     if !ended.is_empty() {
-        let nodes = ended.iter().map(|holder| holder.node).collect();
-        store.write_off(series.clone(), epoch, nodes).await?;
+        store.write_off(series.clone(), epoch, ended).await?;
     }
     Ok(alive)
 }
@@ -62,20 +64,18 @@ const RECALL_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct RecallOutcome {
     series: SeriesName,
     epoch: u64,
-    /// Processes that have not answered and may still hand out what they hold.
+    /// Processes that have not answered and may still hand out their ranges.
     pub silent: Vec<Holder>,
 }
 
 impl<S: Store> Machine<S> {
-    /// Has every process give up what it holds of a series, and waits for the answers, at most `wait`. Writes off ended
+    /// Has every process give up its ranges of a series, and waits for the answers, at most `wait`. Writes off ended
     /// processes. Does nothing in a stopped store: all processes give up everything before it issues again.
-    pub async fn recall(&self, series: &SeriesName, wait: Duration) -> Result<RecallOutcome, StoreError> {
-        let store = self.dispenser.store();
+    pub async fn recall(&self, series: &SeriesName, wait: Duration) -> StoreResult<RecallOutcome> {
+        let store = self.store();
         let mut recalled = RecallOutcome { series: series.clone(), epoch: 0, silent: Vec::new() };
-        if store.check_revision().await.is_err_and(|error| error.is_poisoned()) {
-            return Ok(recalled);
-        }
-        if store.holders(series.clone(), u64::MAX).await?.is_empty() {
+        let is_stopped = store.check_revision().await.is_err_and(|error| error.is_poisoned());
+        if is_stopped || store.holders(series.clone(), u64::MAX).await?.is_empty() {
             return Ok(recalled);
         }
         recalled.epoch = store.recall(series.clone()).await?;
@@ -94,7 +94,7 @@ impl<S: Store> Machine<S> {
 
     /// Changes the promise of a series, once no process holds numbers granted under the old one. The description must
     /// be changed too.
-    pub async fn change_promise(&self, series: &SeriesName, to: Promise) -> Result<(), MachineError> {
+    pub async fn change_promise(&self, series: &SeriesName, to: Promise) -> MachineResult<()> {
         let entry = self.series(series.as_str()).ok_or_else(|| MachineError::Unknown(series.clone()))?;
         SeriesSpec { promise: to, ..entry.spec.clone() }.check()?;
         self.pin_promise(series, PromiseChange { from: entry.spec.promise, to }, None).await
@@ -105,7 +105,7 @@ impl<S: Store> Machine<S> {
         series: &SeriesName,
         change: PromiseChange,
         described: Option<DescriptionChange>,
-    ) -> Result<(), MachineError> {
+    ) -> MachineResult<()> {
         let held = |holders| MachineError::Held { series: series.clone(), holders };
         self.recall_all(series, held).await?;
         if !self.store().change_promise(series.clone(), change, described).await? {
@@ -116,7 +116,7 @@ impl<S: Store> Machine<S> {
 
     /// Waits until no process holds numbers granted before the promise of a series was changed. Also called where the
     /// promise stays: an earlier change may have been interrupted here.
-    pub(crate) async fn recall_before_change(&self, series: &SeriesName) -> Result<(), MachineError> {
+    pub(crate) async fn recall_before_change(&self, series: &SeriesName) -> MachineResult<()> {
         self.recall_all(series, |holders| MachineError::StillHeld { series: series.clone(), holders }).await
     }
 
@@ -124,7 +124,7 @@ impl<S: Store> Machine<S> {
         &self,
         series: &SeriesName,
         held: impl FnOnce(Box<str>) -> MachineError,
-    ) -> Result<(), MachineError> {
+    ) -> MachineResult<()> {
         let recalled = self.recall(series, RECALL_TIMEOUT).await?;
         if recalled.silent.is_empty() {
             return Ok(());
@@ -133,8 +133,8 @@ impl<S: Store> Machine<S> {
         Err(held(holders.join(", ").into()))
     }
 
-    /// Writes off the silent processes: what they hold is uncertain, and they may still hand it out.
-    pub async fn write_off(&self, recalled: &RecallOutcome) -> Result<(), StoreError> {
+    /// Writes off the silent processes: their ranges become uncertain, and they may still hand them out.
+    pub async fn write_off(&self, recalled: &RecallOutcome) -> StoreResult<()> {
         let nodes: Vec<Uuid> = recalled.silent.iter().map(|holder| holder.node).collect();
         self.store().write_off(recalled.series.clone(), recalled.epoch, nodes).await
     }

@@ -37,7 +37,7 @@ pub trait Runtime: Send + Sync + 'static {
         drop(tokio::task::spawn_blocking(work));
     }
 
-    /// Fills in bytes that cannot be guessed, or says why there are none.
+    /// Fills in bytes that cannot be guessed; the error says why it cannot.
     fn fill_random(&self, bytes: &mut [u8]) -> Result<(), Box<str>> {
         getrandom::fill(bytes).map_err(|error| error.to_string().into())
     }
@@ -59,28 +59,24 @@ pub trait Runtime: Send + Sync + 'static {
 
 impl dyn Runtime {
     /// Runs a task in the background. The receiver fails if the task panics or is dropped.
-    pub(crate) fn spawn_for<T: Send + 'static>(
-        &self,
-        task: impl Future<Output = T> + Send + 'static,
-    ) -> oneshot::Receiver<T> {
-        let (answer, answered) = oneshot::channel();
-        self.spawn(Box::pin(async move {
-            // The caller may no longer wait.
-            let _ = answer.send(task.await);
-        }));
-        answered
+    pub(crate) fn spawn_for<F>(&self, task: F) -> oneshot::Receiver<F::Output>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        let (answer, receiver) = oneshot::channel();
+        // The caller may no longer wait.
+        self.spawn(Box::pin(async { _ = answer.send(task.await) }));
+        receiver
     }
 
     /// Runs long work and waits for it. `None` if it panicked or the runtime ended.
-    pub(crate) async fn computed<T: Send + 'static>(
+    pub(crate) async fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
-        let (answer, answered) = oneshot::channel();
-        self.compute(Box::new(move || {
-            let _ = answer.send(work());
-        }));
-        answered.await.ok()
+        let (answer, receiver) = oneshot::channel();
+        self.compute(Box::new(|| _ = answer.send(work())));
+        receiver.await.ok()
     }
 
     /// 0 if the system has no randomness.
@@ -110,10 +106,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_lies_within_its_range_and_varies() {
-        let waits: Vec<_> = (0..64)
-            .map(|_| SystemRuntime.jittered(Duration::from_secs(4), 0.75..1.25).as_secs_f64())
-            .collect();
+    fn a_jittered_wait_varies_within_its_range() {
+        let wait = |_| SystemRuntime.jittered(Duration::from_secs(4), 0.75..1.25).as_secs_f64();
+        let waits: Vec<f64> = (0..64).map(wait).collect();
         assert!(waits.iter().all(|wait| (3.0..=5.0).contains(wait)), "{waits:?}");
         assert!(waits.iter().any(|wait| wait.total_cmp(&waits[0]).is_ne()), "{waits:?}");
     }

@@ -23,13 +23,8 @@ pub struct AcceptedPositions<'s> {
 impl<'s> AcceptedPositions<'s> {
     pub(crate) fn new(scope: &'s Scope, first: Position, last: Position) -> Self {
         let end = last.min(scope.pattern().last()).value() + 1;
-        Self {
-            scope,
-            next: first.value().min(end),
-            end,
-            values: [0; SHUFFLE_BATCH_LEN],
-            unread: SHUFFLE_BATCH_LEN,
-        }
+        let (next, values) = (first.value().min(end), [0; SHUFFLE_BATCH_LEN]);
+        Self { scope, next, end, values, unread: SHUFFLE_BATCH_LEN }
     }
 
     /// Appends the number at the next accepted position, and returns the position. At the end of the range, returns
@@ -85,7 +80,7 @@ impl<'s> AcceptedPositions<'s> {
         Some(())
     }
 
-    /// Permutes N values, of which only the last `count` are used.
+    /// Permutes N values; only the last `count` are used.
     fn refill_last<const N: usize>(&mut self, shuffle: &Shuffle, tweak: Tweak, count: usize) {
         let mut values: [u128; N] =
             std::array::from_fn(|lane| u128::from(self.next) + (lane + count).saturating_sub(N) as u128);

@@ -120,12 +120,8 @@ fn sample(space: u128) -> impl Iterator<Item = u128> {
 }
 
 /// Wilson's interval at 95%, which is valid even if almost nothing is accepted.
-#[expect(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "an estimate"
-)]
+#[expect(clippy::cast_precision_loss, reason = "an estimate")]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an estimate")]
 fn estimate(positions: u64, hits: u64) -> Capacity {
     const Z: f64 = 1.96;
     let (n, p) = (SAMPLE_COUNT as f64, hits as f64 / SAMPLE_COUNT as f64);

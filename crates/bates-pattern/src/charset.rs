@@ -1,6 +1,6 @@
 //! A set of ASCII characters, printed as `[A-Z0-9]`.
 //!
-//! Invariant: a set contains only ASCII, so code that asks a set may go through a text byte by byte.
+//! Invariant: a set contains only ASCII, so a text can be checked byte by byte.
 
 use std::fmt;
 

@@ -15,7 +15,7 @@ pub(crate) const SHORT_YEARS: std::ops::RangeInclusive<i16> = 2000..=2099;
 /// The parts of a date, in the order of [`ShownParts`] and [`DateParts`].
 const PARTS: [&str; 4] = ["year", "month", "day", "day_of_year"];
 
-/// What a template shows of the business date.
+/// The parts of the business date that a template shows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ShownParts {
     pub(crate) period: bool,

@@ -9,7 +9,7 @@ use crate::pattern::Pattern;
 use crate::period::Period;
 use crate::position::Position;
 use crate::rule::Rule;
-use crate::scope::{Scope, join_number_part};
+use crate::scope::{NUMBER_PART_BYTES_MAX, Scope, join_number_part};
 use crate::template::Segment;
 use crate::verdict::{ParseError, Reason, Verdict};
 
@@ -84,38 +84,38 @@ impl Pattern {
             }
             None => fields.value,
         };
-        let position =
-            u64::try_from(index).ok().and_then(Position::new).ok_or_else(|| fail(Reason::Unreachable))?;
+        let position = u64::try_from(index).ok().and_then(Position::new);
+        let position = position.ok_or_else(|| fail(Reason::Unreachable))?;
         let TextFields { values, date, period, .. } = fields;
         Ok(ParsedIdentifier { pattern: self, values, date, period, position })
     }
 
     /// Whether a text could be an identifier of this pattern, and if not, every reason.
     pub fn validate(&self, text: &str) -> Verdict {
+        let template = self.compiled_template();
         let mut reasons = Vec::new();
         match self.split(text) {
             Err(reason) => {
                 let explains_digits = matches!(reason, Reason::Length { .. }) && self.is_digits_only();
                 reasons.push(reason);
                 // Bounds the time that the rules take.
-                let short = text.len() <= crate::scope::NUMBER_PART_BYTES_MAX;
-                if explains_digits && short && text.bytes().all(|byte| byte.is_ascii_digit()) {
+                let is_short = text.len() <= NUMBER_PART_BYTES_MAX;
+                if explains_digits && is_short && text.bytes().all(|byte| byte.is_ascii_digit()) {
                     self.explain_digits(text, &mut reasons);
                 }
             }
             Ok(fields) => {
-                if let (Some(check), false) = (self.compiled_template().check, fields.check_fits) {
+                if let (Some(check), false) = (template.check, fields.check_fits) {
                     reasons.push(Reason::Checksum { check });
                 }
-                if self.compiled_template().seq.width.is_none() && fields.value >= u128::from(Position::COUNT)
-                {
+                if template.seq.width.is_none() && fields.value >= u128::from(Position::COUNT) {
                     reasons.push(Reason::Unreachable);
                 }
-                let mut body = [0; crate::scope::NUMBER_PART_BYTES_MAX];
+                let mut body = [0; NUMBER_PART_BYTES_MAX];
                 let mut seq = text.as_bytes()[fields.seq].to_vec();
-                self.compiled_template().seq.alphabet.make_canonical(&mut seq);
-                self.reject()
-                    .explain(join_number_part(&mut body, &seq, fields.check.as_bytes()), &mut reasons);
+                template.seq.alphabet.make_canonical(&mut seq);
+                let body = join_number_part(&mut body, &seq, fields.check.as_bytes());
+                self.reject().explain(body, &mut reasons);
             }
         }
         Verdict { reasons }
@@ -260,20 +260,17 @@ impl Pattern {
 
     /// How many bytes at the start of a text match the segment.
     fn matching_bytes(&self, segment: &Segment, text: &str) -> usize {
+        let template = self.compiled_template();
         match segment {
             Segment::Literal(literal) => {
-                let same =
-                    literal.char_indices().zip(text.chars()).take_while(|((_, one), other)| one == other);
+                let pairs = literal.char_indices().zip(text.chars());
+                let same = pairs.take_while(|((_, one), other)| one == other);
                 same.last().map_or(0, |((at, one), _)| at + one.len_utf8())
             }
-            Segment::Parameter(index)
-                if matches!(self.compiled_template().parameters[*index].rule, Rule::Choice(_)) =>
-            {
-                0
-            }
+            Segment::Parameter(index) if matches!(template.parameters[*index].rule, Rule::Choice(_)) => 0,
             _ => {
-                let (_, max) = self.compiled_template().length_bounds(segment, self.reset());
-                let length = readable_length(self.compiled_template().characters(segment), text.as_bytes());
+                let (_, max) = template.length_bounds(segment, self.reset());
+                let length = readable_length(template.characters(segment), text.as_bytes());
                 // If every character is allowed, the whole value is wrong.
                 if length >= max.min(text.len()) { 0 } else { length }
             }

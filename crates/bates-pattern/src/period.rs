@@ -128,9 +128,7 @@ impl Reset {
             Self::Yearly => (1, 1),
             Self::Monthly => (number(&name[5..])?, 1),
             Self::Daily if name.as_bytes()[7] == b'-' => (number(&name[5..7])?, number(&name[8..])?),
-            Self::Fiscal(YearStart { month, day }) if number(&name[5..]) == Some((year + 1) % 100) => {
-                (month, day)
-            }
+            Self::Fiscal(start) if number(&name[5..]) == Some((year + 1) % 100) => (start.month, start.day),
             Self::Never | Self::Daily | Self::Fiscal(_) => return None,
         };
         self.period_from(year, month, day).filter(|_| dashed)

@@ -86,7 +86,7 @@ impl PeriodFormat {
         }
     }
 
-    /// What a text must hold to be read, for messages.
+    /// The expected text, for messages.
     pub(crate) fn expected(self, reset: Reset) -> String {
         let field = self.field();
         match self {

@@ -42,9 +42,7 @@ impl Rule {
     pub(crate) fn set(&self) -> CharSet {
         match self {
             Self::Class { set, .. } => *set,
-            Self::Choice(choices) => choices
-                .iter()
-                .fold(CharSet::default(), |set, choice| set.union(CharSet::of(choice.as_bytes()))),
+            Self::Choice(choices) => CharSet::of(choices.concat().as_bytes()),
         }
     }
 

@@ -13,14 +13,19 @@ use crate::template::Segment;
 /// The longest number part: a `{seq}` of 64 characters and two check characters.
 pub(crate) const NUMBER_PART_BYTES_MAX: usize = crate::alphabet::WIDTH_MAX + 2;
 
+pub(crate) type NumberPart = [u8; NUMBER_PART_BYTES_MAX];
+
 /// Error messages cut longer values.
 const VALUE_CHARS_MAX: usize = 80;
+
+/// The values of the parameters, in the order of the template.
+type Values = Box<[Box<str>]>;
 
 /// The parameters of a pattern and its period, ready to render positions.
 #[derive(Clone, Debug)]
 pub struct Scope {
     pattern: Pattern,
-    values: Box<[Box<str>]>,
+    values: Values,
     period: Option<Period>,
     /// The text before `{seq}`, between `{seq}` and `{check}`, and after both.
     head: Box<str>,
@@ -65,7 +70,7 @@ impl Pattern {
     fn check_values<N: AsRef<str>, V: AsRef<str>>(
         &self,
         parameters: impl IntoIterator<Item = (N, V)>,
-    ) -> Result<Box<[Box<str>]>, ScopeError> {
+    ) -> Result<Values, ScopeError> {
         let known = &self.compiled_template().parameters;
         let mut values: Vec<Option<Box<str>>> = vec![None; known.len()];
         for (name, value) in parameters {
@@ -120,12 +125,7 @@ impl Pattern {
 
 impl Scope {
     /// The caller has checked the values, and `date` has all parts that the template shows.
-    pub(crate) fn new(
-        pattern: Pattern,
-        values: Box<[Box<str>]>,
-        date: DateParts,
-        period: Option<Period>,
-    ) -> Self {
+    pub(crate) fn new(pattern: Pattern, values: Values, date: DateParts, period: Option<Period>) -> Self {
         let period_name = period.map(|period| period.to_string());
         let tweak = pattern.tweak(&values, period_name.as_deref());
         let mut texts = [const { String::new() }; 3];
@@ -258,11 +258,7 @@ fn shortened(text: &str) -> Box<str> {
 }
 
 /// Joins `{seq}` and `{check}`, the part of an identifier that the reject rules look at.
-pub(crate) fn join_number_part<'b>(
-    body: &'b mut [u8; NUMBER_PART_BYTES_MAX],
-    seq: &[u8],
-    check: &[u8],
-) -> &'b [u8] {
+pub(crate) fn join_number_part<'b>(body: &'b mut NumberPart, seq: &[u8], check: &[u8]) -> &'b [u8] {
     let len = seq.len() + check.len();
     body[..seq.len()].copy_from_slice(seq);
     body[seq.len()..len].copy_from_slice(check);

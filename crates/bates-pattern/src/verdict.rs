@@ -24,51 +24,29 @@ impl Verdict {
 /// One reason why a text is not an identifier.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the message of a variant shows its fields")]
 pub enum Reason {
     /// The wrong length, for a pattern whose identifiers all have the same length.
     #[error("has {found} characters instead of {expected}")]
-    Length {
-        /// The length of every identifier, in characters.
-        expected: usize,
-        /// The length of the text, in characters.
-        found: usize,
-    },
-    /// The text does not match the template.
+    Length { expected: usize, found: usize },
+    /// The text does not match the template at this column, counted in characters from 1.
     #[error("column {column}: expected {expected}")]
-    Shape {
-        /// The column of the first mismatch, counted in characters from 1.
-        column: usize,
-        /// What the template has there.
-        expected: Box<str>,
-    },
+    Shape { column: usize, expected: Box<str> },
     /// No date has the parts that the text shows.
     #[error("shows a date that does not exist")]
     Date,
     /// The check characters are wrong.
     #[error("fails its {} check", check.name())]
-    Checksum {
-        /// The algorithm.
-        check: Check,
-    },
+    Checksum { check: Check },
     /// The position would be beyond the last one, so the text is never issued.
     #[error("lies past the last position, 2^53 - 1, and is never issued")]
     Unreachable,
-    /// The text breaks a rule about digits.
+    /// These digits break a rule; its limit is 0 if it has none.
     #[error("{}", describe_broken_rule(*rule, *limit, found))]
-    Digits {
-        /// The rule.
-        rule: DigitRule,
-        /// The limit of the rule; 0 if it has none.
-        limit: usize,
-        /// The digits that break it.
-        found: Box<str>,
-    },
-    /// The text contains a restricted digit string or word.
+    Digits { rule: DigitRule, limit: usize, found: Box<str> },
+    /// The text contains a restricted digit string or word, named as it is listed.
     #[error("contains the restricted {word:?}")]
-    Restricted {
-        /// The word as it is listed.
-        word: Box<str>,
-    },
+    Restricted { word: Box<str> },
 }
 
 impl Reason {

@@ -13,7 +13,7 @@ use crate::error::CloseError;
 use crate::prefetched::Shared;
 use crate::source::Source;
 
-/// Leases are given back by then, so that one without news for a day belongs to a crashed program.
+/// Leases are given back by then, so that one without a report for a day belongs to a crashed program.
 const HELD_MAX: Duration = Duration::from_hours(12);
 
 /// After a failure; doubles up to the longest, and ends early if a caller waits.
@@ -62,8 +62,8 @@ async fn at(moment: Option<Instant>) {
     }
 }
 
-/// Gives back what is too old, and leases what is missing. `None` after the last handle is dropped, else whether it failed.
-/// Keeps no handle while it waits for the source; a lease that arrives after the last one is given back.
+/// Gives back leases that are too old, and leases missing numbers. Answers whether it failed, or `None` after the last
+/// handle is dropped. Keeps no handle while it waits for the source; a lease that arrives too late is given back.
 async fn round<S: Source>(shared: &Weak<Shared<S>>) -> Option<bool> {
     let strong = shared.upgrade().filter(|shared| !shared.is_forked())?;
     let (source, now) = (strong.source.clone(), strong.now());
@@ -75,12 +75,12 @@ async fn round<S: Source>(shared: &Weak<Shared<S>>) -> Option<bool> {
     drop(strong);
     give_back(&*source, outdated).await;
     let Some((count, used)) = wants else { return Some(false) };
-    let given = source.lease(count, used.clone()).await;
+    let leased = source.lease(count, used.clone()).await;
     let Some(strong) = shared.upgrade() else {
-        give_back(&*source, given.ok().map(Rest::all_of)).await;
+        give_back(&*source, leased.ok().map(Rest::all_of)).await;
         return None;
     };
-    match given.map(|given| strong.add(given, now, &used)) {
+    match leased.map(|lease| strong.add(lease, now, &used)) {
         Ok(Ok(())) => Some(false),
         Ok(Err(rest)) => {
             let rests = vec![rest];
@@ -125,12 +125,8 @@ impl<E> Report<E> {
     pub(crate) async fn send<S: Source<Error = E>>(&self, source: &S, rests: Vec<Rest>) {
         for rest in rests {
             match rest.give_back(source).await {
-                Ok(numbers) => {
-                    self.reported.fetch_add(numbers, Ordering::Relaxed);
-                }
-                Err(error) => {
-                    self.error.get_or_init(|| Arc::new(error));
-                }
+                Ok(numbers) => _ = self.reported.fetch_add(numbers, Ordering::Relaxed),
+                Err(error) => _ = self.error.get_or_init(|| Arc::new(error)),
             }
         }
     }
@@ -138,7 +134,7 @@ impl<E> Report<E> {
     pub(crate) async fn outcome(&self) -> Outcome<E> {
         let mut outcome = self.outcome.subscribe();
         let outcome = outcome.wait_for(Option::is_some).await.expect("the sender is borrowed here");
-        outcome.clone().expect("waited for it")
+        outcome.clone().expect("just waited for")
     }
 
     pub(crate) fn runtime_ended(&self) {

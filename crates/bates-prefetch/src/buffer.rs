@@ -1,7 +1,7 @@
-//! The prefetched numbers: chunks in shards, from which threads take without a lock, and the rest reserve one.
+//! The prefetched numbers: chunks in shards, from which threads take without a lock, and a reserve behind a lock.
 //!
-//! Invariant: a position is in one place: a shard, the pieces, or handed out. What is given back was taken out first,
-//! under the lock, with its shards closed.
+//! Invariant: a position is in one place: a shard, the reserve, or handed out. Positions are taken out under the lock,
+//! with all shards closed, before they are given back.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -19,7 +19,7 @@ use crate::shard::Shard;
 use crate::size::Prefetch;
 use crate::source::{Lease, LeaseContent, Source};
 
-/// More threads than this share shards.
+/// If there are more threads, they share shards.
 const SHARDS: usize = 8;
 pub(crate) type Shards = [Shard; SHARDS];
 
@@ -58,22 +58,23 @@ fn own_shard() -> usize {
 }
 
 impl Rest {
-    /// A lease of which nothing was used.
+    /// A lease that was not used at all.
     pub(crate) fn all_of(Lease { id: lease, content, .. }: Lease) -> Self {
         let (numbers, unused) = match content {
             LeaseContent::Ranges(ranges, _) => {
                 let ranges: Vec<Range<u64>> = ranges.iter().map(half_open).collect();
                 (count(&ranges), ranges)
             }
-            LeaseContent::Numbers(written, ranges) => (
-                written.len() as u64,
-                join_adjacent(WrittenNumber::all_of(lease, written, ranges).map(|written| written.positions)),
-            ),
+            LeaseContent::Numbers(written, ranges) => {
+                let numbers = written.len() as u64;
+                let written = WrittenNumber::all_of(lease, written, ranges);
+                (numbers, join_adjacent(written.map(|written| written.positions)))
+            }
         };
         Self { lease, unused, numbers }
     }
 
-    /// Reports it, and answers its numbers. If that fails, they are uncertain after a day.
+    /// Reports it, and answers how many numbers it has. If that fails, they are uncertain after a day.
     pub(crate) async fn give_back<S: Source>(self, source: &S) -> Result<u64, S::Error> {
         let positions = |range: Range<u64>| position(range.start)..=position(range.end - 1);
         source.give_back(self.lease, self.unused.into_iter().map(positions).collect()).await?;
@@ -104,7 +105,7 @@ impl Buffer {
         held
     }
 
-    /// `count` numbers at once, or none if fewer are left; with `or_fewer`, those that are left, if any.
+    /// `count` numbers at once, or `None` if fewer are left; with `or_fewer`, as many as are left, if any.
     pub(crate) fn take_many(&self, count: usize, or_fewer: bool, now: Moment) -> Option<Vec<HeldNumber>> {
         let mut reserve = self.reserve.lock();
         reserve.return_outdated(now);
@@ -125,7 +126,7 @@ impl Buffer {
         self.reserve.lock().left(&self.shards)
     }
 
-    /// How many to ask for, if it is time, and which leases are used up.
+    /// How many numbers to lease, if it is time, and which leases are used up.
     pub(crate) fn refill(&self, now: Moment, waited_for: u64) -> Option<(u64, Vec<Uuid>)> {
         let mut reserve = self.reserve.lock();
         reserve.return_outdated(now);
@@ -137,7 +138,7 @@ impl Buffer {
         Some((reserve.size.ask(now.steady, left, waited_for), used))
     }
 
-    /// Adds a lease and forgets the used ones. If the buffer is closed, answers what to give back.
+    /// Adds a lease and forgets the used ones. If the buffer is closed, answers with the lease to give back.
     pub(crate) fn add(&self, added: Lease, asked: Moment, used: &[Uuid]) -> Result<(), Rest> {
         let mut reserve = self.reserve.lock();
         reserve.leases.retain(|lease| !used.contains(&lease.id));
@@ -174,7 +175,7 @@ impl Buffer {
         self.reserve.lock().is_closed
     }
 
-    /// When the oldest lease was asked for.
+    /// When the oldest lease was requested.
     pub(crate) fn oldest(&self) -> Option<Instant> {
         self.reserve.lock().leases.iter().map(|lease| lease.since.steady).min()
     }

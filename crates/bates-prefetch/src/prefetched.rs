@@ -24,7 +24,7 @@ const TAKE_MAX: usize = 1_000_000;
 ///
 /// Dropping the last clone reports unused numbers in the background, and they become gaps; a program that ends at once
 /// should [`close`](Prefetched::close) first. A crash loses the numbers and never repeats them. In a forked process
-/// every call answers [`Empty::Forked`].
+/// every call answers [`TakeError::Forked`].
 pub struct Prefetched<S: Source>(Arc<Shared<S>>);
 
 impl<S: Source> Clone for Prefetched<S> {
@@ -98,7 +98,7 @@ impl<S: Source> Prefetched<S> {
     }
 
     /// The next `count` numbers, up to 1,000,000: at least one, and fewer than `count` where the scope ends or a refill
-    /// fails. The next call then says why.
+    /// fails. The next call then returns the error.
     pub async fn take(&self, count: usize) -> Result<Vec<Number>, TakeError<S::Error>> {
         if count > TAKE_MAX {
             return Err(TakeError::TooMany { max: TAKE_MAX });
@@ -128,7 +128,7 @@ impl<S: Source> Prefetched<S> {
         self.0.leases.load(Ordering::Relaxed)
     }
 
-    /// Reports all prefetched numbers, of all clones, as unused, and answers how many became gaps. There is one report:
+    /// Reports all prefetched numbers of all clones as unused, and answers how many became gaps. There is one report:
     /// every call waits for it and answers the same. A number that could not be reported is uncertain after a day.
     pub async fn close(&self) -> Result<u64, CloseError<S::Error>> {
         if self.0.is_forked() || self.0.source.is_forked() {
@@ -177,7 +177,7 @@ impl<S: Source> Shared<S> {
         let _waiting = Waiting { shared: self, count: count as u64 };
         let mut failed = None;
         loop {
-            // Before the look, so that no end is missed.
+            // Before the buffer is checked, so that no end is missed.
             let mut ended = self.ended.subscribe();
             if let Some(taken) = self.buffer.take_many(count, failed.is_some(), self.now()) {
                 return Ok(taken);
@@ -209,14 +209,14 @@ impl<S: Source> Shared<S> {
         self.ended.borrow().clone().map_or(TakeError::Refilling, TakeError::Failed)
     }
 
-    /// Adds a lease. If the buffer was closed meanwhile, answers what to give back.
-    pub(crate) fn add(&self, given: Lease, asked: Moment, used: &[Uuid]) -> Result<(), Rest> {
+    /// Adds a lease. If the buffer was closed meanwhile, answers with the lease to give back.
+    pub(crate) fn add(&self, lease: Lease, asked: Moment, used: &[Uuid]) -> Result<(), Rest> {
         self.leases.fetch_add(1, Ordering::Relaxed);
-        if let LeaseContent::Ranges(_, scope) = &given.content {
+        if let LeaseContent::Ranges(_, scope) = &lease.content {
             // Invariant: the scope is set before the first position can be taken.
             self.scope.get_or_init(|| scope.clone());
         }
-        self.buffer.add(given, asked, used)?;
+        self.buffer.add(lease, asked, used)?;
         self.ended.send_replace(None);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The locked part of the buffer: positions in no shard, written numbers, and their leases.
+//! The locked part of the buffer: positions in no shard, rendered numbers, and their leases.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -29,7 +29,7 @@ pub(crate) struct HeldLease {
     pub(crate) id: Uuid,
     pub(crate) since: Moment,
     pub(crate) valid_for: Option<Duration>,
-    /// Empty if its numbers came written.
+    /// Empty if the source rendered its numbers.
     pub(crate) ranges: Vec<Range<u64>>,
 }
 
@@ -132,12 +132,10 @@ impl Reserve {
     }
 
     pub(crate) fn return_outdated(&mut self, now: Moment) {
-        self.return_where(|lease| {
-            lease.valid_for.is_some_and(|valid_for| now.is_past(lease.since, valid_for))
-        });
+        self.return_where(|lease| lease.valid_for.is_some_and(|time| now.is_past(lease.since, time)));
     }
 
-    /// Ends these leases and takes out their rest. Their positions must be in no shard.
+    /// Ends these leases and takes out their unused numbers. Their positions must be in no shard.
     pub(crate) fn return_where(&mut self, is_over: impl Fn(&HeldLease) -> bool) {
         let over: Vec<HeldLease> = self.leases.extract_if(.., |lease| is_over(lease)).collect();
         for HeldLease { id, ranges, .. } in over {
@@ -163,12 +161,12 @@ pub(crate) fn count<'r>(ranges: impl IntoIterator<Item = &'r Range<u64>>) -> u64
 }
 
 /// Joins ranges that touch.
-pub(crate) fn join_adjacent(each: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
+pub(crate) fn join_adjacent(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
     let mut joined: Vec<Range<u64>> = Vec::new();
-    for stretch in each {
+    for range in ranges {
         match joined.last_mut() {
-            Some(last) if last.end == stretch.start => last.end = stretch.end,
-            _ => joined.push(stretch),
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => joined.push(range),
         }
     }
     joined

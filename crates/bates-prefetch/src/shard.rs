@@ -1,7 +1,7 @@
 //! One shard of the buffer: a chunk of positions that threads take with one atomic subtraction and without the lock.
 //!
 //! The word of a shard holds the end of its chunk, as an offset from a base that never changes, and how many positions are
-//! left. A thread subtracts one, and the value before gives its position, or none, however long the thread sleeps then.
+//! left. A thread subtracts one, and the value before gives its position, or none, however long the thread then sleeps.
 //!
 //! Invariant: a position leaves a chunk once, by a subtraction or by the swap in [`Shard::close`], which returns what no
 //! subtraction took. Only the holder of the buffer's lock opens and closes.
@@ -87,7 +87,7 @@ impl<W: Word> Shard<W> {
         self.word.swap((chunk.end - base) << LEFT_BITS | (chunk.end - chunk.start));
     }
 
-    /// Closes the shard and takes out what is left of its chunk. The caller has the lock.
+    /// Closes the shard and takes out the rest of its chunk. The caller has the lock.
     pub(crate) fn close(&self) -> Option<Range<u64>> {
         self.rest_of(self.word.swap(CLOSED))
     }
@@ -164,7 +164,7 @@ mod tests {
             Some(position)
         }
 
-        /// What a thread does that found everything else empty.
+        /// A thread does this when everything else is empty.
         fn steal(&self) -> Option<Range<u64>> {
             let _behind = self.behind.lock().expect("no thread panicked");
             self.shard.close()

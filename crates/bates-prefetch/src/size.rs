@@ -83,14 +83,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_grows_while_numbers_are_used_quickly_and_shrinks_when_they_are_not() {
+    fn the_size_grows_while_numbers_are_used_quickly_and_shrinks_otherwise() {
         let mut size = Size::new(Prefetch::new(100).at_most(1_000));
         let mut now = Instant::now();
         let mut asked = |after: Duration, left, waited_for| {
             now += after;
             let asked = [size.ask(now, left, waited_for), size.ask(now, left, waited_for)];
             size.refilled(now);
-            assert_eq!(asked[0], asked[1], "what fails does not count");
+            assert_eq!(asked[0], asked[1], "a failed attempt does not count");
             asked[0]
         };
         let quickly = Duration::from_millis(10);
@@ -101,12 +101,12 @@ mod tests {
         let slowly = Duration::from_mins(1);
         assert_eq!([asked(slowly, 0, 0), asked(slowly, 0, 0)], [500, 250]);
         assert_eq!([asked(slowly, 0, 0), asked(slowly, 0, 0)], [125, 100]);
-        assert_eq!(asked(slowly, 0, 5_000), 5_099, "who asks for more at once is given more");
+        assert_eq!(asked(slowly, 0, 5_000), 5_099, "a caller that waits for more gets more");
         assert_eq!(asked(slowly, 100, 0), 1, "never nothing");
     }
 
     #[test]
-    fn its_bounds_hold_whatever_is_asked_for() {
+    fn the_bounds_hold_for_any_request() {
         assert_eq!(Prefetch::new(0), Prefetch { least: 1, most: 100 });
         assert_eq!(Prefetch::new(u64::MAX), Prefetch { least: COUNT_MAX, most: COUNT_MAX });
         assert_eq!(Prefetch::new(500).at_most(20), Prefetch { least: 20, most: 20 });

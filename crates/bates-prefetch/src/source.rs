@@ -30,7 +30,7 @@ pub trait Source: Send + Sync + 'static {
         false
     }
 
-    /// The clock that decides whether dated numbers are still good.
+    /// The clock that decides whether dated numbers are still valid.
     fn now(&self) -> SystemTime;
 }
 
@@ -44,11 +44,11 @@ pub struct Lease {
     pub id: Uuid,
     /// Its numbers.
     pub content: LeaseContent,
-    /// How long its numbers are good, from the request on; `None` for ever.
+    /// How long its numbers are valid, from the request on; `None` for ever.
     pub valid_for: Option<Duration>,
 }
 
-/// Positions, or numbers that only the source could write.
+/// Positions, or numbers that only the source can render.
 #[derive(Clone, Debug)]
 pub enum LeaseContent {
     /// Every position in these ranges is a number, rendered by the scope, which is the same in all answers.

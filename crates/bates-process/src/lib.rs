@@ -22,14 +22,13 @@ impl ProcessGuard {
         Self(forkguard::new())
     }
 
-    /// Costs a load and a comparison. Ask before taking a lock: a thread that only the first process has may hold it.
+    /// Costs a load and a comparison. Check before taking a lock: a thread that only the parent has may hold it.
     #[inline]
     pub fn is_forked(&self) -> bool {
         self.0.clone().detected_fork()
     }
 
-    /// Waits for a call; `None` in a fork, also if the call waited at the fork: its answer could reach both processes, or
-    /// the first process alone.
+    /// Waits for a call; `None` in a fork, also if the call was waiting during the fork: the answer belongs to the parent.
     pub async fn unless_forked<T>(&self, call: impl Future<Output = T>) -> Option<T> {
         let mut call = pin!(call);
         poll_fn(|context| {

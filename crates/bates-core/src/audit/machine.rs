@@ -1,4 +1,4 @@
-//! Records what leaves an audited series.
+//! Records the numbers that leave an audited series.
 //!
 //! Invariant: no number of an audited series is answered before its record is durable. A crash in between leaves a
 //! record without an answer, or a number that reached no caller.
@@ -14,7 +14,7 @@ use crate::machine::{Machine, NumberedRange, TakenNumbers};
 use crate::range::TakenPositions;
 use crate::scope::ScopeId;
 use crate::series::{OpenScope, SeriesEntry};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreResult};
 
 const PRUNE_BATCH: usize = 10_000;
 
@@ -27,9 +27,14 @@ impl<S: Store> Machine<S> {
                 && self.series(entry.series.name().as_str()).is_some_and(|current| current.spec.audit.is_on())
     }
 
-    /// Who takes the number of a document, if that must be recorded with it.
-    pub(crate) fn document_stamp(&self, entry: &SeriesEntry, how: Channel, who: &str) -> Option<AuditStamp> {
-        self.is_audited(entry).then(|| Actor { caller: who, channel: how }.stamp(self.runtime.now()))
+    /// The stamp of a document, if the series is audited.
+    pub(crate) fn document_stamp(
+        &self,
+        of: &SeriesEntry,
+        channel: Channel,
+        caller: &str,
+    ) -> Option<AuditStamp> {
+        self.is_audited(of).then(|| Actor { caller, channel }.stamp(self.runtime.now()))
     }
 
     pub(crate) async fn record_numbers(
@@ -59,10 +64,9 @@ impl<S: Store> Machine<S> {
         if !self.is_audited(open.entry) {
             return Ok(());
         }
-        let (scope_id, stamp) = (&open.scope_id, by.stamp(self.runtime.now()));
-        let record =
-            |range| AuditRecord::of_positions(self.runtime.new_id(), scope_id, range, &open.scope, &stamp);
-        self.write_records(scope_id, taken.ranges().map(record).collect()).await
+        let stamp = by.stamp(self.runtime.now());
+        let record = |range| AuditRecord::of_positions(self.runtime.new_id(), open, range, &stamp);
+        self.write_records(&open.scope_id, taken.ranges().map(record).collect()).await
     }
 
     async fn write_records(&self, scope_id: &ScopeId, records: Vec<AuditRecord>) -> Result<(), IssueError> {
@@ -76,12 +80,12 @@ impl<S: Store> Machine<S> {
         of: AuditFilter,
         after: Option<(Timestamp, Uuid)>,
         limit: usize,
-    ) -> Result<Vec<AuditRecord>, StoreError> {
+    ) -> StoreResult<Vec<AuditRecord>> {
         self.store().records(of, after, limit).await
     }
 
     /// Removes expired records, some of each series. Returns how many.
-    pub async fn prune_records(&self) -> Result<u64, StoreError> {
+    pub async fn prune_records(&self) -> StoreResult<u64> {
         let entries: Vec<Arc<SeriesEntry>> = self.registry().entries().cloned().collect();
         let mut removed = 0;
         for entry in entries {

@@ -1,18 +1,18 @@
-//! The audit: who took which positions, how and when. Owns what a record is; the machine decides what is recorded.
+//! The audit: who took which positions, how and when. Owns the records; the machine decides what is recorded.
 
 mod machine;
 
 use std::fmt;
 use std::time::Duration;
 
-use bates_pattern::{Position, Scope};
+use bates_pattern::Position;
 use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::machine::Numbers;
 use crate::range::PositionRange;
 use crate::scope::{ScopeId, ScopeKey};
-use crate::series::SeriesName;
+use crate::series::{OpenScope, SeriesName};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Channel {
@@ -42,7 +42,7 @@ impl Channel {
     }
 
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|how| how.name() == name)
+        Self::ALL.into_iter().find(|channel| channel.name() == name)
     }
 }
 
@@ -61,16 +61,16 @@ pub struct Actor<'a> {
 }
 
 impl<'a> Actor<'a> {
-    pub const fn http(who: &'a str) -> Self {
-        Self { caller: who, channel: Channel::Http }
+    pub const fn http(caller: &'a str) -> Self {
+        Self { caller, channel: Channel::Http }
     }
 
-    pub const fn resp(who: &'a str) -> Self {
-        Self { caller: who, channel: Channel::Resp }
+    pub const fn resp(caller: &'a str) -> Self {
+        Self { caller, channel: Channel::Resp }
     }
 
-    pub const fn library(who: &'a str) -> Self {
-        Self { caller: who, channel: Channel::Library }
+    pub const fn library(caller: &'a str) -> Self {
+        Self { caller, channel: Channel::Library }
     }
 
     /// Stores keep times to the microsecond.
@@ -104,24 +104,23 @@ pub struct AuditRecord {
 }
 
 impl AuditRecord {
-    /// Positions taken as they are, without being rendered.
+    /// Positions that the caller takes without their texts.
     pub(crate) fn of_positions(
         id: Uuid,
-        scope_id: &ScopeId,
+        open: &OpenScope<'_>,
         range: PositionRange,
-        scope: &Scope,
         stamp: &AuditStamp,
     ) -> Self {
         let number = |position| {
-            let number = Position::new(position).and_then(|position| scope.number(position).ok());
+            let number = Position::new(position).and_then(|position| open.scope.number(position).ok());
             number.unwrap_or_default().into()
         };
         let (first, last) = (number(range.from()), number(range.to() - 1));
-        let (scope_id, stamp) = (scope_id.clone(), stamp.clone());
+        let (scope_id, stamp) = (open.scope_id.clone(), stamp.clone());
         Self { id, scope_id, range, first, last, count: range.count(), stamp }
     }
 
-    /// The numbers `of` among `all`, which came from the range; `None` if there are none.
+    /// The numbers `of` among `all` that came from the range; `None` without numbers.
     pub(crate) fn of_numbers(
         id: Uuid,
         scope_id: &ScopeId,
@@ -134,18 +133,6 @@ impl AuditRecord {
         let (first, last) = (all.number(of.start)?.into(), all.number(of.end.checked_sub(1)?)?.into());
         let (scope_id, stamp) = (scope_id.clone(), stamp.clone());
         (count > 0).then_some(Self { id, scope_id, range, first, last, count, stamp })
-    }
-
-    pub fn of_document(
-        id: Uuid,
-        scope_id: &ScopeId,
-        position: Position,
-        number: &str,
-        stamp: &AuditStamp,
-    ) -> Self {
-        let (first, last) = (number.into(), number.into());
-        let (scope_id, range) = (scope_id.clone(), PositionRange::one(position));
-        Self { id, scope_id, range, first, last, count: 1, stamp: stamp.clone() }
     }
 }
 
@@ -171,7 +158,7 @@ impl AuditPolicy {
     }
 }
 
-/// Which records; a filter that is `None` matches all.
+/// `None` matches every record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditFilter {
     pub series: Option<SeriesName>,

@@ -7,12 +7,12 @@ use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::cell::Answer;
+use super::TakeResult;
 use super::{Dispenser, Inner};
 use crate::ledger::{Grant, GrantError, GrantRequest};
 use crate::range::PositionRange;
 use crate::scope::ScopeId;
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreResult};
 
 /// Burned positions that the store has not recorded yet.
 #[derive(Default)]
@@ -31,16 +31,16 @@ impl<S: Store> Inner<S> {
     fn burn(self: &Arc<Self>, scope_id: &ScopeId, ranges: impl IntoIterator<Item = PositionRange>) {
         let ranges = ranges.into_iter().map(|range| (scope_id.clone(), range));
         self.burned.0.lock().extend(ranges);
-        // What fails stays in the list.
+        // After a failure, the ranges stay in the list.
         self.spawn(|inner| async move { drop(inner.report_burned().await) });
     }
 
-    pub(super) async fn report_burned(&self) -> Result<(), StoreError> {
-        let mut reporting =
-            BurnReport { burned: &self.burned, ranges: std::mem::take(&mut *self.burned.0.lock()) };
-        if !reporting.ranges.is_empty() {
-            self.store.burn(reporting.ranges.clone()).await?;
-            reporting.ranges.clear();
+    pub(super) async fn report_burned(&self) -> StoreResult<()> {
+        let ranges = std::mem::take(&mut *self.burned.0.lock());
+        let mut report = BurnReport { burned: &self.burned, ranges };
+        if !report.ranges.is_empty() {
+            self.store.burn(report.ranges.clone()).await?;
+            report.ranges.clear();
         }
         Ok(())
     }
@@ -64,7 +64,7 @@ impl Drop for BurnReport<'_> {
 pub(super) struct PendingTake<'d, S: Store> {
     pub(super) inner: &'d Arc<Inner<S>>,
     pub(super) scope_id: ScopeId,
-    pub(super) receiver: oneshot::Receiver<Answer>,
+    pub(super) receiver: oneshot::Receiver<TakeResult>,
 }
 
 impl<S: Store> Drop for PendingTake<'_, S> {
@@ -85,7 +85,7 @@ impl<S: Store> Inner<S> {
         let (scope_id, inner) = (request.scope_id.clone(), self.clone());
         let granting = Box::pin(async move { inner.store.grant(request).await });
         let mut direct = DirectGrant { inner: self, scope_id, granting: Some(granting) };
-        let granted = direct.granting.as_mut().expect("it is there until it has ended").await;
+        let granted = direct.granting.as_mut().expect("set above").await;
         direct.granting = None;
         granted
     }

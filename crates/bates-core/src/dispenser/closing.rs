@@ -1,4 +1,4 @@
-//! Takes what is held out of memory and gives it back to the store.
+//! Takes held positions out of memory and releases them to the store.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use crate::store::Store;
 
 const RELEASES_MAX: usize = 1_024;
 
-/// What became of the held positions when a dispenser closed or scopes were evicted.
+/// The outcome of releasing held positions when a dispenser closes or scopes are evicted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReleaseReport {
     pub scopes: u64,
@@ -31,11 +31,11 @@ impl<S: Store> Dispenser<S> {
             let ended = self.inner.refills.ended();
             let sealed = self.inner.seal(of, false);
             if !sealed.is_empty() {
-                let more = self.inner.give_back(sealed).await;
+                let more = self.inner.release_all(sealed).await;
                 closed.scopes += more.scopes;
                 closed.returned += more.returned;
                 closed.gaps += more.gaps;
-                // Only the task that gave back has ended, which says nothing about refills.
+                // Only the task that released has ended, which says nothing about refills.
                 continue;
             }
             if !self.inner.shards.any(|cell| of.is_none_or(|series| cell.series.name() == series)) {
@@ -65,35 +65,34 @@ impl<S: Store> Inner<S> {
         sealed
     }
 
-    /// Gives tails back in a task: they are in no cell any more, and must not be lost if the caller stops waiting.
-    pub(super) async fn give_back(self: &Arc<Self>, sealed: Vec<SealedCell>) -> ReleaseReport {
+    /// Releases in a task: the ranges are in no cell any more, and must not be lost if the caller stops waiting.
+    pub(super) async fn release_all(self: &Arc<Self>, sealed: Vec<SealedCell>) -> ReleaseReport {
         let scopes = sealed.len() as u64;
-        let given_back = self.spawn(|inner| async move { inner.give_back_together(sealed).await }).await;
-        given_back.unwrap_or_else(|_| {
+        let released = self.spawn(|inner| async move { inner.release_concurrently(sealed).await }).await;
+        released.unwrap_or_else(|_| {
             self.has_unknown_releases.store(true, Ordering::Release);
             ReleaseReport { scopes, ..ReleaseReport::default() }
         })
     }
 
-    async fn give_back_together(self: &Arc<Self>, sealed: Vec<SealedCell>) -> ReleaseReport {
-        // With a tail, the store assumes that everything before it was handed out.
+    async fn release_concurrently(self: &Arc<Self>, sealed: Vec<SealedCell>) -> ReleaseReport {
+        // With a release, the store assumes that everything before it was handed out.
         if !sealed.is_empty() && Box::pin(self.report_all()).await.is_err() {
             self.has_unknown_releases.store(true, Ordering::Release);
         }
         let mut closed = ReleaseReport { scopes: sealed.len() as u64, ..ReleaseReport::default() };
         closed.gaps = sealed.iter().map(|sealed| sealed.lost_count).sum();
         let era = self.era.load(Ordering::Acquire);
-        let tails = sealed.into_iter().filter_map(|sealed| sealed.release);
-        let giving_back = tails.map(|release| {
+        let releases = sealed.into_iter().filter_map(|sealed| sealed.release).map(|release| {
             let inner = self.clone();
             async move { (release.range.count(), inner.release(release, era).await) }
         });
-        let mut given_back = stream::iter(giving_back).buffer_unordered(RELEASES_MAX);
-        while let Some((count, outcome)) = given_back.next().await {
+        let mut released = stream::iter(releases).buffer_unordered(RELEASES_MAX);
+        while let Some((count, outcome)) = released.next().await {
             match outcome {
                 Ok(ReleaseOutcome::Returned) => closed.returned += count,
                 Ok(ReleaseOutcome::Gap) => closed.gaps += count,
-                // An unknown outcome is a gap: a tail is given back once, and never again.
+                // An unknown outcome is a gap: a range is released once, and never again.
                 Err(_) => {
                     self.has_unknown_releases.store(true, Ordering::Release);
                     closed.gaps += count;
@@ -106,6 +105,6 @@ impl<S: Store> Inner<S> {
 
 pub(super) struct SealedCell {
     pub(super) release: Option<ReleaseRequest>,
-    /// Positions that cannot be given back.
+    /// Positions that cannot be released.
     pub(super) lost_count: u64,
 }

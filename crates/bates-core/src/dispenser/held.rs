@@ -1,4 +1,4 @@
-//! Positions granted to a scope and not handed out, ascending: mostly one range, the rest apart.
+//! Positions granted to a scope and not handed out, ascending: mostly one range, seldom more.
 //!
 //! Invariant: a position leaves once, and never comes back unless no caller saw it.
 
@@ -12,7 +12,7 @@ pub(super) struct HeldPositions {
     /// The range in use, empty if `from == to`. Invariant: it is empty only if nothing is held.
     from: u64,
     to: u64,
-    /// Ranges that do not adjoin it.
+    /// Later ranges, which do not adjoin it.
     later: Option<Box<LaterRuns>>,
 }
 
@@ -31,7 +31,7 @@ struct Run {
 impl HeldPositions {
     #[inline]
     pub(super) fn count(&self) -> u64 {
-        self.to - self.from + self.later.as_ref().map_or(0, |behind| behind.count)
+        self.to - self.from + self.later.as_ref().map_or(0, |later| later.count)
     }
 
     #[inline]
@@ -47,7 +47,7 @@ impl HeldPositions {
     #[inline]
     pub(super) fn take(&mut self, wanted: TakeRequest) -> Option<TakenPositions> {
         let count = wanted.count();
-        // One always stays in the range, so that this path need not look at what comes behind it.
+        // One position always stays in the range, so this path need not look at later ranges.
         if self.to - self.from > count {
             let first = PositionRange::new(self.from, self.from + count)?;
             self.from += count;
@@ -70,14 +70,18 @@ impl HeldPositions {
         Some(taken)
     }
 
-    /// Like `take`; where no order is promised, a run may lie behind others.
+    /// Like `take`; in a unique series, also takes a run from a later range.
     pub(super) fn take_anywhere(&mut self, wanted: TakeRequest, is_unique: bool) -> Option<TakenPositions> {
         let taken = self.take(wanted);
         if taken.is_none() && is_unique && wanted.is_run() { self.take_later(wanted.count()) } else { taken }
     }
 
+    fn front(&self) -> Option<PositionRange> {
+        PositionRange::new(self.from, self.to)
+    }
+
     fn take_front(&mut self, count: u64) -> Option<PositionRange> {
-        let (taken, rest) = PositionRange::new(self.from, self.to)?.split(count);
+        let (taken, rest) = self.front()?.split(count);
         match rest {
             Some(rest) => self.from = rest.from(),
             None => self.advance(),
@@ -88,20 +92,20 @@ impl HeldPositions {
     /// Brings the next range to the front.
     fn advance(&mut self) {
         self.from = self.to;
-        if let Some(behind) = &mut self.later
-            && let Some(Run { range: next, .. }) = behind.runs.pop_front()
+        if let Some(later) = &mut self.later
+            && let Some(Run { range: next, .. }) = later.runs.pop_front()
         {
             (self.from, self.to) = (next.from(), next.to());
-            behind.count -= next.count();
+            later.count -= next.count();
         }
-        self.later.take_if(|behind| behind.runs.is_empty());
+        self.later.take_if(|later| later.runs.is_empty());
     }
 
-    /// Adds a lease granted behind all that is held, without its adopted positions (`aside`, ascending).
-    pub(super) fn hold(&mut self, lease: PositionRange, adopted: impl IntoIterator<Item = u64>) {
-        let mut is_bridged = self.end() == Some(lease.from());
-        let mut from = lease.from();
-        for hole in adopted.into_iter().chain([lease.to()]) {
+    /// Adds a range granted past all held positions, without its `adopted` positions, which ascend.
+    pub(super) fn hold(&mut self, range: PositionRange, adopted: impl IntoIterator<Item = u64>) {
+        let mut is_bridged = self.end() == Some(range.from());
+        let mut from = range.from();
+        for hole in adopted.into_iter().chain([range.to()]) {
             if let Some(run) = PositionRange::new(from, hole) {
                 self.hold_run(run, is_bridged);
                 is_bridged = true;
@@ -111,89 +115,86 @@ impl HeldPositions {
     }
 
     fn end(&self) -> Option<u64> {
-        let last = self.later.as_ref().and_then(|behind| behind.runs.back()).map(|run| run.range.to());
+        let last = self.later.as_ref().and_then(|later| later.runs.back()).map(|run| run.range.to());
         last.or((!self.is_empty()).then_some(self.to))
     }
 
-    fn hold_run(&mut self, lease: PositionRange, is_bridged: bool) {
-        match (PositionRange::new(self.from, self.to), &mut self.later) {
-            (None, _) => (self.from, self.to) = (lease.from(), lease.to()),
-            (Some(front), None) if front.joined(lease).is_some() => self.to = lease.to(),
+    fn hold_run(&mut self, range: PositionRange, is_bridged: bool) {
+        match (self.front(), &mut self.later) {
+            (None, _) => (self.from, self.to) = (range.from(), range.to()),
+            (Some(front), None) if front.joined(range).is_some() => self.to = range.to(),
             (Some(_), _) => {
-                let behind = self.later_runs();
-                behind.count += lease.count();
-                match behind.runs.back_mut() {
-                    Some(last) if let Some(joined) = last.range.joined(lease) => last.range = joined,
-                    _ => behind.runs.push_back(Run { range: lease, is_bridged }),
+                let later = self.later_runs();
+                later.count += range.count();
+                match later.runs.back_mut() {
+                    Some(last) if let Some(joined) = last.range.joined(range) => last.range = joined,
+                    _ => later.runs.push_back(Run { range, is_bridged }),
                 }
             }
         }
     }
 
-    /// Puts back what was taken from the front.
-    pub(super) fn hold_again(&mut self, lease: PositionRange) {
-        match PositionRange::new(self.from, self.to) {
-            None => (self.from, self.to) = (lease.from(), lease.to()),
-            Some(front) if lease.joined(front).is_some() => self.from = lease.from(),
+    /// Puts back a range that was taken from the front.
+    pub(super) fn hold_again(&mut self, range: PositionRange) {
+        match self.front() {
+            None => (self.from, self.to) = (range.from(), range.to()),
+            Some(front) if range.joined(front).is_some() => self.from = range.from(),
             Some(front) => {
                 // Whether the two were bridged is no longer known, so they are not.
-                let behind = self.later_runs();
-                behind.count += front.count();
-                behind.runs.push_front(Run { range: front, is_bridged: false });
-                (self.from, self.to) = (lease.from(), lease.to());
+                let later = self.later_runs();
+                later.count += front.count();
+                later.runs.push_front(Run { range: front, is_bridged: false });
+                (self.from, self.to) = (range.from(), range.to());
             }
         }
     }
 
     /// Takes everything, ascending. Adopted positions lie within a range if nothing else lies between its parts.
     pub(super) fn take_all(&mut self) -> Vec<PositionRange> {
-        let mut all: Vec<PositionRange> = PositionRange::new(self.from, self.to).into_iter().collect();
-        for Run { range: lease, is_bridged } in self.later.take().into_iter().flat_map(|behind| behind.runs) {
+        let mut all: Vec<PositionRange> = self.front().into_iter().collect();
+        for Run { range, is_bridged } in self.later.take().into_iter().flat_map(|later| later.runs) {
             match all.last_mut() {
                 Some(last) if is_bridged => {
-                    *last = PositionRange::new(last.from(), lease.to()).unwrap_or(*last);
+                    *last = PositionRange::new(last.from(), range.to()).unwrap_or(*last);
                 }
-                _ => all.push(lease),
+                _ => all.push(range),
             }
         }
         self.from = self.to;
         all
     }
 
-    /// Takes a run from the first range behind the one in use that holds all of it.
+    /// Takes a run from the first later range that holds all of it.
     fn take_later(&mut self, count: u64) -> Option<TakenPositions> {
-        let behind = self.later.as_mut().filter(|_| count > 0)?;
-        let at = behind.runs.iter().position(|run| run.range.count() >= count)?;
-        let (first, rest) = behind.runs[at].range.split(count);
-        // What was taken lies between the neighbours now, so they are no longer bridged.
+        let later = self.later.as_mut().filter(|_| count > 0)?;
+        let at = later.runs.iter().position(|run| run.range.count() >= count)?;
+        let (first, rest) = later.runs[at].range.split(count);
+        // The taken run lies between its neighbours, so they are no longer bridged.
         match rest {
-            Some(lease) => behind.runs[at] = Run { range: lease, is_bridged: false },
-            None => drop(behind.runs.remove(at)),
+            Some(range) => later.runs[at] = Run { range, is_bridged: false },
+            None => drop(later.runs.remove(at)),
         }
-        if let (None, Some(next)) = (rest, behind.runs.get_mut(at)) {
+        if let (None, Some(next)) = (rest, later.runs.get_mut(at)) {
             next.is_bridged = false;
         }
-        behind.count -= count;
-        if behind.runs.is_empty() {
-            self.later = None;
-        }
+        later.count -= count;
+        self.later.take_if(|later| later.runs.is_empty());
         first.map(TakenPositions::from)
     }
 
     pub(super) fn longest_run(&self) -> u64 {
-        let behind = self.later.iter().flat_map(|behind| &behind.runs).map(|run| run.range.count());
-        behind.fold(self.to - self.from, u64::max)
+        let later = self.later.iter().flat_map(|later| &later.runs).map(|run| run.range.count());
+        later.fold(self.to - self.from, u64::max)
     }
 
-    /// Takes everything, if it lies apart: what has to be given up before a run of `count`, and the rest, which ends
-    /// where everything ends. The rest begins with the run, or with the last range if no range holds it.
+    /// Takes everything if it is in several ranges: those to give up before a run of `count`, and the rest up to the
+    /// end. The rest begins with the run, or with the last range if no range holds it.
     pub(super) fn give_up_before_run(&mut self, count: u64) -> Option<(Vec<PositionRange>, PositionRange)> {
-        let behind = self.later.take()?;
-        let front =
-            PositionRange::new(self.from, self.to).map(|lease| Run { range: lease, is_bridged: false });
+        let later = self.later.take()?;
+        let front = self.front().map(|range| Run { range, is_bridged: false });
         self.from = self.to;
-        let mut runs: Vec<Run> = front.into_iter().chain(behind.runs).collect();
-        // Only what reaches to the end without anything of another's in between can be granted again.
+        let mut runs: Vec<Run> = front.into_iter().chain(later.runs).collect();
+        // Only runs that reach the end, with nothing of other holders in between, can be granted again.
         let joined = runs.iter().rposition(|run| !run.is_bridged).unwrap_or(0);
         let last = runs.len().checked_sub(1)?;
         let at = (joined..last).find(|at| runs[*at].range.count() >= count).unwrap_or(last);
@@ -215,52 +216,46 @@ mod tests {
 
     use super::*;
 
-    fn lease(from: u64, to: u64) -> PositionRange {
+    fn range(from: u64, to: u64) -> PositionRange {
         PositionRange::new(from, to).unwrap()
     }
 
     #[test]
-    fn what_was_set_aside_does_not_break_what_is_given_back() {
+    fn adopted_positions_do_not_split_the_released_ranges() {
         let mut held = HeldPositions::default();
-        held.hold(lease(1, 10), [1, 4, 5]);
+        held.hold(range(1, 10), [1, 4, 5]);
         assert_eq!(held.count(), 6);
-        // The next lease begins with adopted positions; the one after does not adjoin.
-        held.hold(lease(10, 20), [10, 11, 15]);
-        held.hold(lease(30, 33), [30]);
+        // The next range begins with adopted positions; the one after does not adjoin.
+        held.hold(range(10, 20), [10, 11, 15]);
+        held.hold(range(30, 33), [30]);
         let taken: Vec<u64> = held.take(TakeRequest::Any(3)).unwrap().positions().collect();
         assert_eq!(taken, [2, 3, 6]);
-        assert_eq!(held.take_all(), [lease(7, 20), lease(31, 33)]);
+        assert_eq!(held.take_all(), [range(7, 20), range(31, 33)]);
     }
 
     /// Grants ascend, with or without a hole before them, and with adopted positions.
     #[derive(Clone, Debug)]
     enum Step {
-        Grant {
-            hole: u64,
-            count: u64,
-            adopted: Vec<u64>,
-        },
+        Grant { hole: u64, count: u64, adopted: Vec<u64> },
         Take(u64),
-        /// Taken, not seen, and put back.
-        TakeUnseen(u64),
+        TakeAndPutBack(u64),
     }
 
     fn step() -> impl Strategy<Value = Step> {
+        let grant = (0_u64..3, 1_u64..20, prop::collection::btree_set(0_u64..19, 0..8));
         prop_oneof![
-            (0_u64..3, 1_u64..20, prop::collection::btree_set(0_u64..19, 0..8)).prop_map(
-                |(hole, count, adopted)| {
-                    let adopted = adopted.into_iter().filter(|at| at + 1 < count).collect();
-                    Step::Grant { hole, count, adopted }
-                }
-            ),
+            grant.prop_map(|(hole, count, adopted)| {
+                let adopted = adopted.into_iter().filter(|at| at + 1 < count).collect();
+                Step::Grant { hole, count, adopted }
+            }),
             (0_u64..25).prop_map(Step::Take),
-            (1_u64..25).prop_map(Step::TakeUnseen),
+            (1_u64..25).prop_map(Step::TakeAndPutBack),
         ]
     }
 
     proptest! {
         #[test]
-        fn what_is_held_is_a_queue_of_positions(steps in prop::collection::vec(step(), 1..60)) {
+        fn held_positions_act_like_a_queue(steps in prop::collection::vec(step(), 1..60)) {
             let (mut held, mut model, mut cursor) = (HeldPositions::default(), VecDeque::new(), 1);
             let mut all_adopted = BTreeSet::new();
             for step in steps {
@@ -268,7 +263,7 @@ mod tests {
                     Step::Grant { hole, count, adopted } => {
                         let from = cursor + hole;
                         let adopted: Vec<u64> = adopted.into_iter().map(|at| from + at).collect();
-                        held.hold(PositionRange::new(from, from + count).unwrap(), adopted.iter().copied());
+                        held.hold(range(from, from + count), adopted.iter().copied());
                         model.extend((from..from + count).filter(|at| !adopted.contains(at)));
                         all_adopted.extend(adopted);
                         cursor += hole + count;
@@ -279,9 +274,9 @@ mod tests {
                         let expected = room.then(|| model.drain(..usize::try_from(count).unwrap()).collect());
                         prop_assert_eq!(taken, expected);
                     }
-                    Step::TakeUnseen(count) => {
-                        let unseen = held.take(TakeRequest::Any(count)).map(|taken| taken.ranges().collect::<Vec<_>>());
-                        unseen.into_iter().flatten().rev().for_each(|lease| held.hold_again(lease));
+                    Step::TakeAndPutBack(count) => {
+                        let taken = held.take(TakeRequest::Any(count)).map(|taken| taken.ranges().collect::<Vec<_>>());
+                        taken.into_iter().flatten().rev().for_each(|range| held.hold_again(range));
                     }
                 }
                 prop_assert_eq!(held.count(), model.len() as u64);
@@ -290,7 +285,7 @@ mod tests {
             }
             let all = held.take_all();
             prop_assert!(all.windows(2).all(|pair| pair[0].to() <= pair[1].from()));
-            let all = all.into_iter().flat_map(|lease| lease.from()..lease.to());
+            let all = all.into_iter().flat_map(|range| range.from()..range.to());
             let (adopted, all): (Vec<u64>, Vec<u64>) = all.partition(|at| all_adopted.contains(at));
             prop_assert_eq!(all, Vec::from(model));
             prop_assert!(adopted.iter().all(|at| all_adopted.contains(at)));
@@ -299,26 +294,26 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_given_up_for_nothing_only_if_no_range_holds_it() {
+    fn only_ranges_before_the_first_that_holds_the_run_are_given_up() {
         let held = |count| {
             let mut held = HeldPositions::default();
-            held.hold(lease(1, 10), []);
-            held.hold(lease(20, 60), [25, 45, 50]);
+            held.hold(range(1, 10), []);
+            held.hold(range(20, 60), [25, 45, 50]);
             (held.give_up_before_run(count), held.is_empty())
         };
-        let short = vec![lease(1, 10), lease(20, 25)];
-        assert_eq!(held(8), (Some((short.clone(), lease(26, 60))), true));
-        let all = vec![lease(1, 10), lease(20, 25), lease(26, 45), lease(46, 50)];
-        assert_eq!(held(30), (Some((all, lease(51, 60))), true));
-        assert_eq!(held(19), (Some((short, lease(26, 60))), true));
+        let short = vec![range(1, 10), range(20, 25)];
+        assert_eq!(held(8), (Some((short.clone(), range(26, 60))), true));
+        let all = vec![range(1, 10), range(20, 25), range(26, 45), range(46, 50)];
+        assert_eq!(held(30), (Some((all, range(51, 60))), true));
+        assert_eq!(held(19), (Some((short, range(26, 60))), true));
         let mut held = HeldPositions::default();
-        held.hold(lease(1, 10), []);
-        assert_eq!((held.give_up_before_run(30), held.count()), (None, 9), "it lies in one piece");
+        held.hold(range(1, 10), []);
+        assert_eq!((held.give_up_before_run(30), held.count()), (None, 9), "it is one range");
     }
 
     proptest! {
         #[test]
-        fn a_run_is_one_range_of_what_is_held_and_leaves_all_else(
+        fn a_run_comes_from_one_held_range_and_leaves_all_else(
             grants in prop::collection::vec((0_u64..3, 1_u64..20, prop::collection::btree_set(0_u64..19, 0..6)), 1..8),
             takes in prop::collection::vec((1_u64..25, any::<bool>()), 1..20),
         ) {
@@ -327,7 +322,7 @@ mod tests {
             for (hole, count, adopted) in grants {
                 let from = cursor + hole;
                 let adopted: Vec<u64> = adopted.into_iter().filter(|at| at + 1 < count).map(|at| from + at).collect();
-                held.hold(lease(from, from + count), adopted.iter().copied());
+                held.hold(range(from, from + count), adopted.iter().copied());
                 model.extend((from..from + count).filter(|at| !adopted.contains(at)));
                 all_adopted.extend(adopted);
                 cursor = from + count;
@@ -341,9 +336,9 @@ mod tests {
                 model.retain(|at| !taken.iter().flatten().any(|taken| taken == at));
                 prop_assert_eq!((held.count(), held.first()), (model.len() as u64, model.first().copied()));
             }
-            let all = held.take_all().into_iter().flat_map(|lease| lease.from()..lease.to());
+            let all = held.take_all().into_iter().flat_map(|range| range.from()..range.to());
             let all: BTreeSet<u64> = all.filter(|at| !all_adopted.contains(at)).collect();
-            prop_assert_eq!(all, model, "nothing that was taken is given back");
+            prop_assert_eq!(all, model, "no taken position is released");
         }
     }
 }

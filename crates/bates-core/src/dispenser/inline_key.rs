@@ -29,7 +29,7 @@ impl InlineKey {
     }
 
     pub(super) fn as_str(&self) -> &str {
-        std::str::from_utf8(self.as_bytes()).expect("made of a text")
+        std::str::from_utf8(self.as_bytes()).expect("made from a text")
     }
 }
 
@@ -38,11 +38,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_of_any_length_is_what_it_was_made_of() {
+    fn keys_of_any_length_keep_their_text() {
         for length in [0, 1, 29, 30, 31, 32, 255, 256, 287, 2_200] {
             let text = "x".repeat(length);
             assert_eq!(InlineKey::new(&text).as_str(), text, "{length} bytes");
         }
-        assert_eq!(size_of::<InlineKey>(), 32, "half a line of the cache");
+        assert_eq!(size_of::<InlineKey>(), 32, "half a cache line");
     }
 }

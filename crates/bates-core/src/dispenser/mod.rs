@@ -1,9 +1,9 @@
-//! The dispenser: hands positions out of memory, and has the store move the cursor before it does.
+//! The dispenser: hands out positions from memory, after the store has moved the cursor past them.
 //!
-//! What keeps the promises:
+//! How it keeps the promises:
 //! - no number twice: only positions of a durable grant are held, and each leaves its cell once;
 //! - no number falls: grants ascend, and callers never overtake one that waits;
-//! - no used tail given back: a cell is sealed and removed first, and the store compares before it takes back.
+//! - no used position released: a cell is sealed and removed first, and the store compares before it takes a range back.
 
 mod burned;
 mod cell;
@@ -27,7 +27,7 @@ use crate::ProcessGuard;
 use crate::runtime::SystemRuntime;
 use crate::scope::ScopeKey;
 use crate::series::{Series, SeriesName};
-use crate::store::{MeasuredStore, Store, StoreError};
+use crate::store::{MeasuredStore, Store, StoreError, StoreResult};
 use burned::BurnedPositions;
 use cell::Cell;
 use recall::GivenUpRanges;
@@ -35,7 +35,7 @@ use refill::TaskCount;
 use shards::{CellId, Shards};
 
 pub use closing::ReleaseReport;
-pub(crate) use take::TakeRequest;
+pub(crate) use take::{TakeRequest, TakeResult};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeldLevel {
@@ -65,7 +65,7 @@ struct Inner<S> {
     era: AtomicU64,
     given_up: GivenUpRanges,
     burned: BurnedPositions,
-    /// Whether the store did not confirm what became of a tail.
+    /// Whether the store did not confirm a release.
     has_unknown_releases: AtomicBool,
     recalls_answered: AtomicU64,
     /// Runs refills. A caller may be in another runtime that ends earlier, or in none.
@@ -85,12 +85,12 @@ impl<S: Store> Dispenser<S> {
             era: AtomicU64::new(store.era()),
             shards: Shards::new(store.runtime().random()),
             direct_calls: Semaphore::new(take::CALLS_MAX),
-            is_closing: AtomicBool::new(false),
+            is_closing: AtomicBool::default(),
             refills: Arc::default(),
             given_up: GivenUpRanges::default(),
             burned: BurnedPositions::default(),
-            has_unknown_releases: AtomicBool::new(false),
-            recalls_answered: AtomicU64::new(0),
+            has_unknown_releases: AtomicBool::default(),
+            recalls_answered: AtomicU64::default(),
             tokio: Handle::current(),
             store,
             process: ProcessGuard::current(),
@@ -103,7 +103,7 @@ impl<S: Store> Dispenser<S> {
         !self.is_closing() && !series.is_retired() && !series.is_uncached() && !self.is_forked()
     }
 
-    /// Invariant: a fork takes and gives back nothing, and takes no lock.
+    /// Invariant: a fork takes and releases nothing, and takes no lock.
     #[inline]
     pub(crate) fn is_forked(&self) -> bool {
         self.inner.process.is_forked()
@@ -115,10 +115,10 @@ impl<S: Store> Dispenser<S> {
             return;
         }
         let at = CellId { series, scope: scope.as_str() };
-        let is_held = self.direct_purpose(series).is_none();
-        let may_make = || is_held && self.may_hold(series);
-        let fetch = self.inner.shards.with_cell_or_new(at, may_make, Cell::first_refill).flatten();
-        self.inner.start_refill(fetch);
+        let is_cached = self.direct_purpose(series).is_none();
+        let may_make = || is_cached && self.may_hold(series);
+        let refill = self.inner.shards.with_cell_or_new(at, may_make, Cell::first_refill).flatten();
+        self.inner.start_refill(refill);
     }
 
     /// `None` if the scope is not in memory. Never creates one.
@@ -139,7 +139,7 @@ impl<S: Store> Dispenser<S> {
     }
 
     /// The first position of a scope not yet handed out. `None` if the scope does not exist. Never creates one.
-    pub async fn peek(&self, series: &Series, scope: &ScopeKey) -> Result<Option<u64>, StoreError> {
+    pub async fn peek(&self, series: &Series, scope: &ScopeKey) -> StoreResult<Option<u64>> {
         if self.is_forked() {
             return Err(StoreError::Forked);
         }
@@ -155,16 +155,15 @@ impl<S: Store> Dispenser<S> {
         self.inner.shards.len()
     }
 
-    /// Evicts the scopes that no caller used since the last call, and gives their tails back.
+    /// Evicts the scopes that no caller used since the last call, and releases their positions.
     pub async fn evict_idle(&self) -> ReleaseReport {
         if self.is_forked() {
             return ReleaseReport::default();
         }
-        let sealed = self.inner.seal(None, true);
-        self.inner.give_back(sealed).await
+        self.inner.release_all(self.inner.seal(None, true)).await
     }
 
-    /// Refuses new calls, lets those under way end, and gives all tails back. Afterwards no task uses the store.
+    /// Refuses new calls, lets those under way end, and releases everything. Afterwards no task uses the store.
     pub async fn close(&self) -> ReleaseReport {
         if self.is_forked() {
             return ReleaseReport::default();
@@ -176,7 +175,7 @@ impl<S: Store> Dispenser<S> {
         closed
     }
 
-    /// Begins nothing new in the series, lets calls under way end, and gives its tails back.
+    /// Begins nothing new in the series, lets calls under way end, and releases its positions.
     pub(crate) async fn retire(&self, series: &Series) -> ReleaseReport {
         series.retire();
         self.close_all(Some(series.name())).await

@@ -1,6 +1,6 @@
 //! Ranges that this process gives up before they are used: recalled, or granted before the store was restored.
 //!
-//! Invariant: what is given up is not handed out afterwards, and is reported until the store has recorded it.
+//! Invariant: ranges given up are not handed out afterwards, and are reported until the store has recorded them.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use crate::range::PositionRange;
 use crate::recall::Recall;
 use crate::scope::{ScopeId, ScopeKey};
 use crate::series::SeriesName;
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreResult};
 
 /// Given up and not reported yet, by series.
 #[derive(Default)]
@@ -30,12 +30,12 @@ impl GivenUpRanges {
         }
     }
 
-    /// From where on this process reports a scope as held: the store assumes that everything below was handed out,
-    /// which must not include what was given up and not reported.
+    /// The first position of a scope that this process reports as held: the store assumes that everything below was
+    /// handed out, which must not include ranges that were given up and not reported.
     pub(super) fn held_from(&self, scope_id: &ScopeId, held_from: Option<u64>) -> Option<u64> {
         let all = self.0.lock();
-        let of_scope =
-            all.get(&scope_id.series).into_iter().flatten().filter(|(scope, _)| *scope == scope_id.scope);
+        let of_series = all.get(&scope_id.series).into_iter().flatten();
+        let of_scope = of_series.filter(|(scope, _)| *scope == scope_id.scope);
         of_scope.map(|(_, range)| range.from()).chain(held_from).min()
     }
 
@@ -43,9 +43,9 @@ impl GivenUpRanges {
         self.0.lock().get(series).cloned().unwrap_or_default()
     }
 
-    /// Removes what was reported. Invariant: nothing else, because two reports of a series may be under way at once, and
-    /// more may have been given up meanwhile.
-    fn reported(&self, series: &SeriesName, reported: &[(ScopeKey, PositionRange)]) {
+    /// Removes reported ranges. Invariant: no others, because two reports of a series may be under way at once, and more
+    /// ranges may have been given up meanwhile.
+    fn remove(&self, series: &SeriesName, reported: &[(ScopeKey, PositionRange)]) {
         let reported: HashSet<&(ScopeKey, PositionRange)> = reported.iter().collect();
         let mut all = self.0.lock();
         if let Some(of_series) = all.get_mut(series) {
@@ -58,9 +58,9 @@ impl GivenUpRanges {
 }
 
 impl<S: Store> Dispenser<S> {
-    /// Answers the recalls that the store has for this process, and reports what was given up otherwise. Failures are
-    /// retried with the next call.
-    pub(crate) async fn answer_recalls(&self) -> Result<(), StoreError> {
+    /// Answers the recalls that the store has for this process, and reports other ranges that were given up. The next
+    /// call retries what failed.
+    pub(crate) async fn answer_recalls(&self) -> StoreResult<()> {
         let inner = &self.inner;
         for Recall { series, epoch } in inner.store.recalls().await? {
             inner.discard(|cell| cell.series.name() == &series);
@@ -71,8 +71,8 @@ impl<S: Store> Dispenser<S> {
         inner.report_all().await
     }
 
-    /// Reports that nothing is held any more, once everything was given back or reported. Where that failed, the store
-    /// counts what it believes to be held as uncertain.
+    /// Reports that nothing is held any more, once everything was released or reported. If that failed, the store counts
+    /// the ranges that it believes to be held as uncertain.
     pub(super) async fn report_stop(&self) {
         let is_reported = self.answer_recalls().await.is_ok();
         if is_reported && !self.inner.has_unknown_releases.load(Ordering::Acquire) {
@@ -86,30 +86,25 @@ impl<S: Store> Dispenser<S> {
 }
 
 impl<S: Store> Inner<S> {
-    /// Gives up what is held if the store was restored: it may be granted to others. Called after every answer of the
-    /// store, before any of it is held. Grants on their way are given up too: they may be from before the change.
+    /// Gives up all held positions if the store was restored: it may grant them to others. Called after every answer of
+    /// the store, before any of it is held. Grants on their way are given up too: they may be from before the restore.
     pub(super) fn discard_if_restored(&self) {
         let era = self.store.era();
-        if self.era.load(Ordering::Acquire) == era || self.era.swap(era, Ordering::AcqRel) == era {
-            return;
+        if self.era.load(Ordering::Acquire) != era && self.era.swap(era, Ordering::AcqRel) != era {
+            self.discard(|_| true);
         }
-        self.discard(|_| true);
     }
 
-    /// Gives a tail back that was granted in an era, unless that is over.
-    pub(super) async fn release(
-        &self,
-        release: ReleaseRequest,
-        era: u64,
-    ) -> Result<ReleaseOutcome, StoreError> {
+    /// Releases a range that was granted in this era of the store; in a later era, gives it up.
+    pub(super) async fn release(&self, release: ReleaseRequest, era: u64) -> StoreResult<ReleaseOutcome> {
         if self.store.era() != era {
             self.given_up.add(release.scope_id, release.lost.into_iter().chain([release.range]));
             return Ok(ReleaseOutcome::Gap);
         }
-        self.store.surrender(release).await
+        self.store.release(release).await
     }
 
-    /// Takes what cells hold out of memory; grants on their way follow when they arrive.
+    /// Takes all positions of these cells out of memory; grants on their way follow when they arrive.
     pub(super) fn discard(&self, of: impl Fn(&Cell) -> bool) {
         self.shards.sweep(|cell| {
             if of(cell) {
@@ -120,7 +115,7 @@ impl<S: Store> Inner<S> {
         });
     }
 
-    /// Waits for refills that were under way when their cells were discarded: their grants are given up, too.
+    /// Waits for refills that were under way when their cells were discarded: their grants are given up too.
     async fn discarded_refills_ended(&self, series: &SeriesName) {
         loop {
             let ended = self.refills.ended();
@@ -131,7 +126,7 @@ impl<S: Store> Inner<S> {
         }
     }
 
-    pub(super) async fn report_all(&self) -> Result<(), StoreError> {
+    pub(super) async fn report_all(&self) -> StoreResult<()> {
         let all: Vec<SeriesName> = self.given_up.0.lock().keys().cloned().collect();
         for series in all {
             self.report(&series, None).await?;
@@ -139,10 +134,10 @@ impl<S: Store> Inner<S> {
         self.report_burned().await
     }
 
-    async fn report(&self, series: &SeriesName, epoch: Option<u64>) -> Result<(), StoreError> {
+    async fn report(&self, series: &SeriesName, epoch: Option<u64>) -> StoreResult<()> {
         let unused = self.given_up.of(series);
         self.store.give_up(series.clone(), epoch, unused.clone()).await?;
-        self.given_up.reported(series, &unused);
+        self.given_up.remove(series, &unused);
         Ok(())
     }
 }
@@ -152,17 +147,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_report_of_the_same_ranges_removes_nothing_that_came_since() {
+    fn a_second_report_of_the_same_ranges_removes_no_later_range() {
         let scope_id = ScopeId { series: "key".parse().unwrap(), scope: ScopeKey::new([], None).unwrap() };
         let range = |from| PositionRange::new(from, from + 10).unwrap();
         let given_up = GivenUpRanges::default();
         given_up.add(scope_id.clone(), [range(1), range(11)]);
         let [one, other] = [given_up.of(&scope_id.series), given_up.of(&scope_id.series)];
-        given_up.reported(&scope_id.series, &one);
+        given_up.remove(&scope_id.series, &one);
         given_up.add(scope_id.clone(), [range(21)]);
-        given_up.reported(&scope_id.series, &other);
+        given_up.remove(&scope_id.series, &other);
         assert_eq!(given_up.of(&scope_id.series), [(scope_id.scope.clone(), range(21))]);
-        given_up.reported(&scope_id.series, &given_up.of(&scope_id.series));
+        given_up.remove(&scope_id.series, &given_up.of(&scope_id.series));
         assert_eq!(given_up.held_from(&scope_id, None), None, "all is reported");
     }
 }

@@ -5,8 +5,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot::Receiver;
 
 use super::Inner;
 use super::cell::{Cell, RefillRequest};
@@ -17,11 +18,8 @@ use crate::series::Series;
 use crate::store::{Store, StoreError};
 
 impl<S: Store> Inner<S> {
-    /// Runs work in the background. Invariant: it counts until it has let go of the store, which `close` waits for.
-    pub(super) fn spawn<F>(
-        self: &Arc<Self>,
-        work: impl FnOnce(Arc<Self>) -> F,
-    ) -> oneshot::Receiver<F::Output>
+    /// Runs work in the background. Invariant: it counts until it no longer uses the store, which `close` waits for.
+    pub(super) fn spawn<F>(self: &Arc<Self>, work: impl FnOnce(Arc<Self>) -> F) -> Receiver<F::Output>
     where
         F: Future<Output: Send> + Send + 'static,
     {
@@ -34,40 +32,36 @@ impl<S: Store> Inner<S> {
         })
     }
 
-    /// Fetches positions in the background, as long as the cell asks for more.
+    /// Fetches positions in the background, as long as the cell requests more.
     #[inline]
-    pub(super) fn start_refill(self: &Arc<Self>, fetch: Option<RefillRequest>) {
-        if let Some(fetch) = fetch {
-            self.spawn_refill(fetch);
+    pub(super) fn start_refill(self: &Arc<Self>, refill: Option<RefillRequest>) {
+        if let Some(refill) = refill {
+            self.spawn_refill(refill);
         }
     }
 
     #[cold]
-    fn spawn_refill(self: &Arc<Self>, fetch: RefillRequest) {
-        let running = RefillTask {
-            scope_id: fetch.scope_id.clone(),
-            series: fetch.series.clone(),
+    fn spawn_refill(self: &Arc<Self>, refill: RefillRequest) {
+        let task = RefillTask {
+            scope_id: refill.scope_id.clone(),
+            series: refill.series.clone(),
             is_under_way: true,
             inner: self.clone(),
             _counted: self.refills.begin(),
         };
         let _inside = self.tokio.enter();
-        self.store.runtime().spawn(Box::pin(running.run(fetch)));
+        self.store.runtime().spawn(Box::pin(task.run(refill)));
     }
 
-    /// What a cell gave up for a run goes back before the run is fetched.
-    async fn fetch(&self, fetch: RefillRequest) -> Result<Grant, GrantError> {
-        let RefillRequest { scope_id, series, count, count_needed: least, held_from, give_back } = fetch;
+    /// Ranges that a cell gave up for a run are released before the run is fetched.
+    async fn fetch(&self, refill: RefillRequest) -> Result<Grant, GrantError> {
+        let RefillRequest { scope_id, series, count, count_needed, held_from, release } = refill;
         let held_from = self.given_up.held_from(&scope_id, held_from);
-        let request = GrantRequest {
-            count_needed: least,
-            held_from,
-            ..series.grant_request(scope_id, count, GrantPurpose::Hold)
-        };
-        if let Some(release) = give_back {
+        let request = series.grant_request(scope_id, count, GrantPurpose::Hold);
+        if let Some(release) = release {
             self.release(release, self.era.load(Ordering::Acquire)).await?;
         }
-        self.store.grant(request).await
+        self.store.grant(GrantRequest { count_needed, held_from, ..request }).await
     }
 }
 
@@ -76,15 +70,15 @@ struct RefillTask<S: Store> {
     scope_id: ScopeId,
     series: Series,
     is_under_way: bool,
-    // Invariant: last, so that it counts until it has let go of the store.
+    // Invariant: the last field, so that the task counts until it no longer uses the store.
     _counted: TaskGuard,
 }
 
 impl<S: Store> RefillTask<S> {
-    async fn run(mut self, fetch: RefillRequest) {
-        let mut next = Some(fetch);
-        while let Some(fetch) = next {
-            let outcome = self.inner.fetch(fetch).await;
+    async fn run(mut self, refill: RefillRequest) {
+        let mut next = Some(refill);
+        while let Some(refill) = next {
+            let outcome = self.inner.fetch(refill).await;
             self.inner.discard_if_restored();
             next = self.ended(outcome);
         }
@@ -94,15 +88,15 @@ impl<S: Store> RefillTask<S> {
     fn ended(&mut self, outcome: Result<Grant, GrantError>) -> Option<RefillRequest> {
         self.is_under_way = false;
         let at = CellId { series: &self.series, scope: self.scope_id.scope.as_str() };
-        // Invariant: a cell with a refill under way is not removed, so it is there. A cell that was refused its first
-        // positions is removed: a careless client fills no memory.
+        // Invariant: a cell with a refill under way is not removed, so it exists. A cell that was refused its first
+        // positions is removed, so that a careless client fills no memory.
         let refilled = |cell: &mut Cell| {
             if let (true, Ok(grant)) = (cell.is_refill_discarded(), &outcome) {
                 self.inner.given_up.add(cell.scope_id(), [grant.range]);
             }
             cell.finish_refill(outcome)
         };
-        let next = self.inner.shards.with_cell_then_prune(at, refilled).flatten();
+        let next = self.inner.shards.visit_then_prune(at, refilled).flatten();
         self.inner.refills.ended.notify_waiters();
         self.is_under_way = next.is_some();
         next
@@ -119,7 +113,7 @@ impl<S: Store> Drop for RefillTask<S> {
     }
 }
 
-/// Counts refills under way and signals each end: `close` waits until the last has let go of the store.
+/// Counts tasks that use the store, and signals each end: `close` waits for the last.
 #[derive(Default)]
 pub(super) struct TaskCount {
     count: AtomicUsize,
@@ -138,12 +132,12 @@ impl TaskCount {
         self.count.load(Ordering::Acquire) > 0
     }
 
-    /// Signalled when a refill under way now arrives or ends.
+    /// Completes when a grant arrives, or a task that runs now ends.
     pub(super) fn ended(&self) -> Notified<'_> {
         self.ended.notified()
     }
 
-    /// Waits until there is none. The caller must prevent new ones.
+    /// Waits until no task runs. The caller must prevent new ones.
     pub(super) async fn all_ended(&self) {
         loop {
             let ended = self.ended();

@@ -1,4 +1,4 @@
-//! The scopes in memory: sixty-four tables with a lock each, so that callers seldom meet.
+//! The scopes in memory: sixty-four tables with a lock each, so that callers seldom wait for each other.
 //!
 //! Invariant: a cell is only seen under the lock of its shard, so no caller holds one that was removed.
 
@@ -24,7 +24,7 @@ pub(super) struct Shards {
 #[repr(align(64))]
 struct Shard(Mutex<HashTable<Cell>>);
 
-/// A place, without building one.
+/// The identity of a cell, borrowed.
 #[derive(Clone, Copy)]
 pub(super) struct CellId<'a> {
     pub(super) series: &'a Series,
@@ -45,17 +45,17 @@ impl Shards {
     }
 
     #[inline]
-    pub(super) fn with_cell<R>(&self, at: CellId<'_>, look: impl FnOnce(&mut Cell) -> R) -> Option<R> {
+    pub(super) fn with_cell<R>(&self, at: CellId<'_>, visit: impl FnOnce(&mut Cell) -> R) -> Option<R> {
         let hash = hash(&self.hasher, at.series, at.scope.as_bytes());
-        self.shard(hash).lock().find_mut(hash, |cell| at.is(cell)).map(look)
+        self.shard(hash).lock().find_mut(hash, |cell| at.is(cell)).map(visit)
     }
 
-    /// Visits the cell of a place, made if `may_make` allows it. Removes it if it is void afterwards.
+    /// Visits a cell, which is made if `may_make` allows it, and removes it if it is removable afterwards.
     pub(super) fn with_cell_or_new<R>(
         &self,
         at: CellId<'_>,
         may_make: impl FnOnce() -> bool,
-        look: impl FnOnce(&mut Cell) -> R,
+        visit: impl FnOnce(&mut Cell) -> R,
     ) -> Option<R> {
         let hasher = &self.hasher;
         let hash_at = hash(hasher, at.series, at.scope.as_bytes());
@@ -64,26 +64,25 @@ impl Shards {
             return None;
         }
         let rehash = |cell: &Cell| hash(hasher, &cell.series, cell.scope());
-        let entry = shard
-            .entry(hash_at, |cell| at.is(cell), rehash)
-            .or_insert_with(|| Cell::new(at.series.clone(), at.scope));
-        Some(visit_then_prune(entry, look))
+        let entry = shard.entry(hash_at, |cell| at.is(cell), rehash);
+        let new = || Cell::new(at.series.clone(), at.scope);
+        Some(visit_then_prune(entry.or_insert_with(new), visit))
     }
 
-    /// Visits the cell of a place, if it is there. Removes it if it is void afterwards.
-    pub(super) fn with_cell_then_prune<R>(
+    /// Visits a cell if it exists, and removes it if it is removable afterwards.
+    pub(super) fn visit_then_prune<R>(
         &self,
         at: CellId<'_>,
-        look: impl FnOnce(&mut Cell) -> R,
+        visit: impl FnOnce(&mut Cell) -> R,
     ) -> Option<R> {
         let hash = hash(&self.hasher, at.series, at.scope.as_bytes());
         let mut shard = self.shard(hash).lock();
-        Some(visit_then_prune(shard.find_entry(hash, |cell| at.is(cell)).ok()?, look))
+        Some(visit_then_prune(shard.find_entry(hash, |cell| at.is(cell)).ok()?, visit))
     }
 
-    pub(super) fn each(&self, mut look: impl FnMut(&Cell)) {
+    pub(super) fn each(&self, mut visit: impl FnMut(&Cell)) {
         for shard in &self.shards {
-            shard.0.lock().iter().for_each(&mut look);
+            shard.0.lock().iter().for_each(&mut visit);
         }
     }
 
@@ -96,7 +95,7 @@ impl Shards {
         for shard in &self.shards {
             let mut cells = shard.0.lock();
             cells.retain(|cell| !remove(cell));
-            // Give back the room that many scopes needed once.
+            // Frees the memory of many former scopes.
             if cells.len() < cells.capacity() / 4 {
                 let room = cells.len() * 2;
                 cells.shrink_to(room, |cell| hash(&self.hasher, &cell.series, cell.scope()));
@@ -115,12 +114,12 @@ impl Shards {
     }
 }
 
-fn visit_then_prune<R>(mut entry: OccupiedEntry<'_, Cell>, look: impl FnOnce(&mut Cell) -> R) -> R {
-    let seen = look(entry.get_mut());
+fn visit_then_prune<R>(mut entry: OccupiedEntry<'_, Cell>, visit: impl FnOnce(&mut Cell) -> R) -> R {
+    let output = visit(entry.get_mut());
     if entry.get().is_removable() {
         entry.remove();
     }
-    seen
+    output
 }
 
 #[inline]
@@ -146,12 +145,12 @@ mod tests {
     }
 
     #[test]
-    fn a_place_has_one_cell_and_no_other_place_has_it() {
+    fn each_scope_has_one_cell_of_its_own() {
         let shards = Shards::new(1);
         let scopes: Vec<String> = (0..2_000).map(|n| format!("name={}{n}", "x".repeat(n % 40))).collect();
         for name in ["a", "b", "a"] {
             let take = |cell: &mut Cell| cell.take(TakeRequest::Any(1), false).map(drop);
-            // A redescribed series has the scopes of its name.
+            // A changed series has the scopes of its name.
             let series = series(name);
             for scope in &scopes {
                 let made = shards.with_cell_or_new(CellId { series: &series, scope }, || true, take);
@@ -166,16 +165,16 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_that_is_void_is_removed_and_none_is_made_where_it_may_not() {
+    fn an_unused_cell_is_removed_and_none_is_made_without_permission() {
         let (shards, series) = (Shards::new(1), series("a"));
         let at = CellId { series: &series, scope: "name=a" };
         assert!(shards.with_cell_or_new(at, || false, |_| ()).is_none());
-        assert!(shards.with_cell_or_new(at, || true, |_| ()).is_some(), "nobody asked it for anything");
+        assert!(shards.with_cell_or_new(at, || true, |_| ()).is_some(), "made, and then removed unused");
         assert_eq!(shards.len(), 0);
     }
 
     #[test]
-    fn a_cell_fits_one_and_a_half_lines_of_the_cache() {
+    fn a_cell_fits_one_and_a_half_cache_lines() {
         assert_eq!(size_of::<Cell>(), 96);
     }
 }

@@ -1,4 +1,4 @@
-//! Positions for one call: from memory, or granted for this call where memory could not keep the promise.
+//! Positions for one call: from memory, or granted for this call alone where memory could not keep the promise.
 
 use tokio::sync::SemaphorePermit;
 
@@ -40,6 +40,8 @@ impl TakeRequest {
     }
 }
 
+pub(crate) type TakeResult = Result<TakenPositions, IssueError>;
+
 #[derive(Clone, Copy)]
 struct Call<'a> {
     series: &'a Series,
@@ -56,12 +58,7 @@ impl Call<'_> {
 impl<S: Store> Dispenser<S> {
     /// The next `count` positions of a scope: all of them, or an error. Panics if `count` is 0. A caller that stops
     /// waiting may leave a gap, never positions that another caller gets again.
-    pub async fn take(
-        &self,
-        series: &Series,
-        scope: &ScopeKey,
-        count: u64,
-    ) -> Result<TakenPositions, IssueError> {
+    pub async fn take(&self, series: &Series, scope: &ScopeKey, count: u64) -> TakeResult {
         self.take_request(series, scope, TakeRequest::Any(count)).await
     }
 
@@ -72,8 +69,8 @@ impl<S: Store> Dispenser<S> {
         series: &Series,
         scope: &ScopeKey,
         wanted: TakeRequest,
-    ) -> Result<TakenPositions, IssueError> {
-        assert!(wanted.count() > 0, "at least one position is asked for");
+    ) -> TakeResult {
+        assert!(wanted.count() > 0, "at least one position is wanted");
         let wanted = if wanted.count() == 1 { TakeRequest::Any(1) } else { wanted };
         let call = Call { series, scope, wanted };
         self.check_process(call)?;
@@ -84,7 +81,7 @@ impl<S: Store> Dispenser<S> {
             return answer;
         }
         match self.grant_call_once(call, GrantPurpose::HandOut).await {
-            // The space may be at its end, or an adopted number may follow too soon: a lease reaches past those.
+            // The space may be at its end, or an adopted number may follow too soon: a held range reaches past it.
             Err(exhausted @ (IssueError::Exhausted { .. } | IssueError::HeldElsewhere { .. })) => {
                 self.take_held(call, true).await.unwrap_or(Err(exhausted))
             }
@@ -92,37 +89,33 @@ impl<S: Store> Dispenser<S> {
         }
     }
 
-    /// `None` if the store should be asked for a run alone; never with `is_patient`.
-    async fn take_held(
-        &self,
-        call: Call<'_>,
-        is_patient: bool,
-    ) -> Option<Result<TakenPositions, IssueError>> {
-        // Asked under the shard's lock: once a closed series was swept from a shard, nothing of it is added again.
+    /// `None` if the store should grant the run alone; never with `must_wait`.
+    async fn take_held(&self, call: Call<'_>, must_wait: bool) -> Option<TakeResult> {
+        // Called under the shard's lock: once a closed series was swept from a shard, nothing of it is added again.
         let may_make = || self.may_hold(call.series);
-        let take = |cell: &mut Cell| cell.take(call.wanted, is_patient);
+        let take = |cell: &mut Cell| cell.take(call.wanted, must_wait);
         let at = CellId { series: call.series, scope: call.scope.as_str() };
-        let Some(seen) = self.inner.shards.with_cell_or_new(at, may_make, take) else {
+        let Some(taken) = self.inner.shards.with_cell_or_new(at, may_make, take) else {
             return Some(match self.direct_purpose(call.series) {
                 Some(purpose) => self.grant_call(call, purpose).await,
                 None => Err(self.refusal(call.series, call.scope)),
             });
         };
-        let (outcome, fetch) = seen?;
-        self.inner.start_refill(fetch);
+        let (outcome, refill) = taken?;
+        self.inner.start_refill(refill);
         Some(match outcome {
             TakeOutcome::Answered(answer) => answer,
             TakeOutcome::Waits(receiver) => {
-                let mut awaited = PendingTake { inner: &self.inner, scope_id: call.scope_id(), receiver };
-                // Invariant: a call that waits when the process is forked answers in the first process only.
-                let answer = self.inner.process.unless_forked(&mut awaited.receiver).await;
-                self.check_process(call)
-                    .and_then(|()| answer.and_then(Result::ok).unwrap_or(Err(IssueError::Stopping)))
+                let mut pending = PendingTake { inner: &self.inner, scope_id: call.scope_id(), receiver };
+                // Invariant: a call that waits when the process is forked answers in the parent only.
+                let answer = self.inner.process.unless_forked(&mut pending.receiver).await;
+                let answer = answer.and_then(Result::ok).unwrap_or(Err(IssueError::Stopping));
+                self.check_process(call).and(answer)
             }
         })
     }
 
-    /// The hot path: takes held positions without waiting or building a key. `None` means: ask [`Dispenser::take`].
+    /// The hot path: takes held positions without waiting or building a key. After `None`, call [`Dispenser::take`].
     pub fn try_take(&self, series: &Series, scope: &str, count: u64) -> Option<TakenPositions> {
         self.try_take_request(series, scope, TakeRequest::Any(count))
     }
@@ -138,9 +131,9 @@ impl<S: Store> Dispenser<S> {
         if wanted.count() == 0 || !self.may_hold(series) {
             return None;
         }
-        let (taken, fetch) =
-            self.inner.shards.with_cell(CellId { series, scope }, |cell| cell.try_take(wanted))??;
-        self.inner.start_refill(fetch);
+        let at = CellId { series, scope };
+        let (taken, refill) = self.inner.shards.with_cell(at, |cell| cell.try_take(wanted))??;
+        self.inner.start_refill(refill);
         Some(taken)
     }
 
@@ -151,14 +144,13 @@ impl<S: Store> Dispenser<S> {
         Err(IssueError::Store { scope_id: call.scope_id(), error: StoreError::Forked })
     }
 
-    /// For which purpose the store itself grants each call, where no lease in memory could keep the promise: commits
+    /// The purpose with which the store grants each call, if positions in memory could not keep the promise: commits
     /// order the calls to several nodes.
     pub(crate) fn direct_purpose(&self, series: &Series) -> Option<GrantPurpose> {
+        let is_direct = || self.inner.store.is_shared() || series.is_uncached();
         match series.promise() {
             Promise::Gapless => Some(GrantPurpose::Issue),
-            Promise::Ordered if self.inner.store.is_shared() || series.is_uncached() => {
-                Some(GrantPurpose::HandOut)
-            }
+            Promise::Ordered if is_direct() => Some(GrantPurpose::HandOut),
             Promise::Ordered | Promise::Unique => None,
         }
     }
@@ -183,16 +175,13 @@ impl<S: Store> Dispenser<S> {
     }
 
     pub(crate) fn refusal(&self, series: &Series, scope: &ScopeKey) -> IssueError {
-        if self.is_closing() {
-            IssueError::Stopping
-        } else {
-            IssueError::Retired { scope_id: series.scope_id(scope) }
-        }
+        let scope_id = series.scope_id(scope);
+        if self.is_closing() { IssueError::Stopping } else { IssueError::Retired { scope_id } }
     }
 
-    /// Asks the store for this call alone. Where an adopted number follows too soon for a run, the positions before it
+    /// Has the store grant this call alone. Where an adopted number follows too soon for a run, the positions before it
     /// are given up; a gapless series refuses instead.
-    async fn grant_call(&self, call: Call<'_>, purpose: GrantPurpose) -> Result<TakenPositions, IssueError> {
+    async fn grant_call(&self, call: Call<'_>, purpose: GrantPurpose) -> TakeResult {
         let mut answer = self.grant_call_once(call, purpose).await;
         let mut cuts = 0;
         while let Err(error) = &answer
@@ -207,11 +196,7 @@ impl<S: Store> Dispenser<S> {
         answer
     }
 
-    async fn grant_call_once(
-        &self,
-        call: Call<'_>,
-        purpose: GrantPurpose,
-    ) -> Result<TakenPositions, IssueError> {
+    async fn grant_call_once(&self, call: Call<'_>, purpose: GrantPurpose) -> TakeResult {
         let Call { series, scope, wanted } = call;
         if self.is_closing() || series.is_retired() {
             return Err(self.refusal(series, scope));
@@ -225,7 +210,7 @@ impl<S: Store> Dispenser<S> {
         granted.map(|grant| grant.range.into()).map_err(refused)
     }
 
-    /// Gives up the `left` positions before an adopted number, if there is room for a run behind it.
+    /// Gives up the `left` positions before an adopted number, if there is room for a run after it.
     async fn give_up_before_adopted(&self, call: Call<'_>, left: u64) -> Result<bool, IssueError> {
         let (series, store, count) = (call.series, &self.inner.store, call.wanted.count());
         if left == 0 || left >= count {
@@ -239,11 +224,10 @@ impl<S: Store> Dispenser<S> {
             return Ok(false);
         }
         let granted = store.grant(series.grant_request(scope_id.clone(), left, GrantPurpose::Hold)).await;
-        let Ok(Grant { range: lease, .. }) = granted else { return Ok(false) };
+        let Ok(Grant { range, .. }) = granted else { return Ok(false) };
         // No cursor has this version, so the cursor stays and the positions are recorded as lost.
-        let release =
-            ReleaseRequest { scope_id: scope_id.clone(), range: lease, version: 0, lost: Vec::new() };
-        store.surrender(release).await.map_err(failed)?;
+        let release = ReleaseRequest { scope_id: scope_id.clone(), range, version: 0, lost: Vec::new() };
+        store.release(release).await.map_err(failed)?;
         Ok(true)
     }
 }

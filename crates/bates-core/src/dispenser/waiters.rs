@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use tokio::sync::oneshot;
 
-use super::TakeRequest;
-use super::cell::{Answer, Cell, RefillRequest, TakeOutcome};
+use super::cell::{Cell, TakeOutcome, WithRefill};
+use super::{TakeRequest, TakeResult};
 use crate::error::IssueError;
 use crate::ledger::GrantError;
 use crate::scope::ScopeId;
@@ -18,7 +18,7 @@ pub(super) struct WaitQueue {
 
 pub(super) struct Waiter {
     pub(super) wanted: TakeRequest,
-    pub(super) answer: oneshot::Sender<Answer>,
+    pub(super) answer: oneshot::Sender<TakeResult>,
 }
 
 impl WaitQueue {
@@ -29,13 +29,13 @@ impl WaitQueue {
 
     pub(super) fn pop_front(&mut self) -> Option<Waiter> {
         let waiter = self.waiting.pop_front()?;
-        // If the sum saturated, it is now too low, and more is fetched later.
+        // If the sum saturated, it is too low now, and more is fetched later.
         self.wanted = self.wanted.saturating_sub(waiter.wanted.count());
         Some(waiter)
     }
 
-    /// How long a run the first one waits for.
-    pub(super) fn waits_for_run(&self) -> Option<u64> {
+    /// The length of the run that the first caller waits for.
+    pub(super) fn first_run(&self) -> Option<u64> {
         self.waiting.front().filter(|waiter| waiter.wanted.is_run()).map(|waiter| waiter.wanted.count())
     }
 }
@@ -48,14 +48,12 @@ impl Waiter {
 }
 
 impl Cell {
-    pub(super) fn wait(&mut self, wanted: TakeRequest) -> (TakeOutcome, Option<RefillRequest>) {
+    pub(super) fn wait(&mut self, wanted: TakeRequest) -> WithRefill<TakeOutcome> {
         self.is_used = true;
-        let waiting = self.waiters.as_ref().map_or(0, |line| line.waiting.len());
+        let waiting = self.waiters.as_ref().map_or(0, |queue| queue.waiting.len());
         if waiting >= self.series.limits().waiters_max {
-            return (
-                TakeOutcome::Answered(Err(IssueError::Busy { scope_id: self.scope_id(), waiting })),
-                None,
-            );
+            let busy = IssueError::Busy { scope_id: self.scope_id(), waiting };
+            return (TakeOutcome::Answered(Err(busy)), None);
         }
         let (answer, receiver) = oneshot::channel();
         self.waiters.get_or_insert_default().push_back(Waiter { wanted, answer });
@@ -64,37 +62,35 @@ impl Cell {
 
     pub(super) fn serve(&mut self) {
         let is_unique = self.is_unique();
-        while let Some(line) = &mut self.waiters {
-            let first = line.waiting.front();
+        while let Some(queue) = &mut self.waiters {
+            let first = queue.waiting.front();
             let taken = first.and_then(|waiter| self.held.take_anywhere(waiter.wanted, is_unique));
             let Some(taken) = taken else { break };
-            let waiter = line.pop_front();
+            let waiter = queue.pop_front();
             if let Some(Err(Ok(unseen))) = waiter.map(|waiter| waiter.answer.send(Ok(taken))) {
                 // The caller went away before it saw these positions, so they can be handed out.
-                for lease in unseen.ranges().collect::<Vec<_>>().into_iter().rev() {
-                    self.held.hold_again(lease);
+                for range in unseen.ranges().collect::<Vec<_>>().into_iter().rev() {
+                    self.held.hold_again(range);
                 }
             }
-            if line.waiting.is_empty() {
-                self.waiters = None;
-            }
+            self.waiters.take_if(|queue| queue.waiting.is_empty());
         }
     }
 
-    /// After the last grant: each in turn gets what is left, if that is enough.
+    /// After the last grant: each caller in turn gets its positions, if enough are left.
     pub(super) fn serve_remainder(&mut self, elsewhere: bool) {
         loop {
             self.serve();
-            let Some(line) = &mut self.waiters else { return };
-            if line.waits_for_run().is_some_and(|count| self.held.longest_run() >= count) {
-                // Its run lies behind others, which are given up before it is taken.
+            let Some(queue) = &mut self.waiters else { return };
+            if queue.first_run().is_some_and(|count| self.held.longest_run() >= count) {
+                // Its run lies after other ranges, which are given up before it is taken.
                 return;
             }
-            if let Some(waiter) = line.pop_front() {
+            if let Some(waiter) = queue.pop_front() {
                 let left = if waiter.wanted.is_run() { self.held.longest_run() } else { self.held.count() };
                 waiter.refuse(&self.scope_id(), self.series.end(), GrantError::Exhausted { left, elsewhere });
             }
-            self.waiters.take_if(|line| line.waiting.is_empty());
+            self.waiters.take_if(|queue| queue.waiting.is_empty());
         }
     }
 }

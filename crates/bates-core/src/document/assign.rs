@@ -1,4 +1,4 @@
-//! Requests to number a document, and what a store answers.
+//! Requests to number a document, and the answers of a store.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::DocumentState;
 use crate::audit::{AuditRecord, AuditStamp};
 use crate::ledger::GrantError;
+use crate::range::PositionRange;
 use crate::scope::ScopeId;
 use crate::series::Promise;
 use crate::store::StoreError;
@@ -25,7 +26,7 @@ pub struct AssignRequest {
     /// The first position past the space.
     pub end: u64,
     pub scopes_max: u64,
-    /// What this process knows the series to promise; `None` is not checked.
+    /// The promise that this process knows; `None` is not checked.
     pub promise: Option<Promise>,
     /// Renders its number.
     pub scope: Arc<Scope>,
@@ -54,7 +55,7 @@ impl DocumentContent {
     }
 }
 
-/// Identifies a repeated request. Keys belong to a caller and a series.
+/// Recognizes a repeated request. Keys belong to a caller and a series.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Idempotency {
     pub caller: Box<str>,
@@ -84,11 +85,16 @@ pub struct NewDocument<'r> {
 impl NewDocument<'_> {
     /// The audit record, if the series is audited.
     pub fn record(&self) -> Option<AuditRecord> {
-        let Self { request: assign, assignment } = self;
-        let Assignment { document_id, position, number, .. } = assignment;
-        let record =
-            |stamp| AuditRecord::of_document(*document_id, &assign.scope_id, *position, number, stamp);
-        assign.audit_stamp.as_ref().map(record)
+        let Assignment { document_id, position, number, .. } = self.assignment;
+        Some(AuditRecord {
+            id: *document_id,
+            scope_id: self.request.scope_id.clone(),
+            range: PositionRange::one(*position),
+            first: number.clone(),
+            last: number.clone(),
+            count: 1,
+            stamp: self.request.audit_stamp.clone()?,
+        })
     }
 }
 
@@ -134,10 +140,11 @@ impl AssignRequest {
 
 impl fmt::Debug for AssignRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The content may hold what a log must not.
-        f.debug_struct("Assign")
-            .field("place", &self.scope_id)
-            .field("event", &self.document_id)
+        // A document must not appear in a log.
+        let mut shown = f.debug_struct("AssignRequest");
+        shown
+            .field("scope_id", &self.scope_id)
+            .field("document_id", &self.document_id)
             .finish_non_exhaustive()
     }
 }

@@ -1,7 +1,7 @@
-//! Numbers for documents and reservations, and decisions about them.
+//! Numbers documents and reservations, and applies the decisions about them.
 //!
-//! A document takes its number from the cursor, past the ranges held in memory. In an ordered series a later caller would
-//! get a smaller number from memory: so from its first document on, an ordered series holds nothing in memory.
+//! A document takes its number from the cursor, past the ranges held in memory. In an ordered series, a later caller
+//! would then get a smaller number from memory: so from its first document on, it holds nothing in memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::error::IssueError;
 use crate::machine::Machine;
 use crate::scope::{ScopeError, ScopeId, ScopeParams};
 use crate::series::{OpenScope, Promise, SeriesEntry, SeriesName};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreResult};
 
 const PRUNE_BATCH: usize = 10_000;
 
@@ -54,18 +54,27 @@ impl DocumentError {
     }
 }
 
+/// The arguments of [`Machine::assign`] besides the series.
+struct AssignArgs<'a> {
+    params: ScopeParams<'a>,
+    content: DocumentContent,
+    idempotency: Option<Idempotency>,
+    caller: &'a str,
+}
+
 impl<S: Store> Machine<S> {
     /// Numbers a document, or reserves a number.
     pub async fn assign(
         &self,
         entry: &SeriesEntry,
-        name: ScopeParams<'_>,
+        params: ScopeParams<'_>,
         content: DocumentContent,
         idempotency: Option<Idempotency>,
-        who: &str,
+        caller: &str,
     ) -> Result<Assignment, DocumentError> {
+        let args = AssignArgs { params, content, idempotency, caller };
         if !entry.series.is_retired() {
-            let numbered = self.number(entry, name, content, idempotency, who).await;
+            let numbered = self.number(entry, args).await;
             if matches!(&numbered, Err(DocumentError::Issue(error)) if error.is_outdated()) {
                 // The caller should try again: the next call finds the promise that the series has now.
                 let _ = Box::pin(self.sync_series()).await;
@@ -74,31 +83,28 @@ impl<S: Store> Machine<S> {
         }
         // The series was changed since the caller found it: number with its current entry.
         match self.replacement_of(&entry.series).await {
-            Some(current) => Box::pin(self.number(&current, name, content, idempotency, who)).await,
-            None => Err(self.dispenser.refusal(&entry.series, self.open_scope(entry, name)?.key()).into()),
+            Some(current) => Box::pin(self.number(&current, args)).await,
+            None => Err(self.dispenser.refusal(&entry.series, self.open_scope(entry, params)?.key()).into()),
         }
     }
 
-    async fn number(
-        &self,
-        entry: &SeriesEntry,
-        name: ScopeParams<'_>,
-        content: DocumentContent,
-        idempotency: Option<Idempotency>,
-        who: &str,
-    ) -> Result<Assignment, DocumentError> {
+    async fn number(&self, entry: &SeriesEntry, args: AssignArgs<'_>) -> Result<Assignment, DocumentError> {
+        let AssignArgs { params, content, idempotency, caller } = args;
         let is_document = matches!(content, DocumentContent::Document(_));
         if is_document && !entry.spec.has_sink {
             return Err(DocumentError::NoSink(entry.series.name().as_str().into()));
         }
-        let OpenScope { scope, scope_id, .. } = self.open_scope(entry, name)?;
+        let OpenScope { scope, scope_id, .. } = self.open_scope(entry, params)?;
         if self.dispenser.is_closing() {
             return Err(self.dispenser.refusal(&entry.series, &scope_id.scope).into());
         }
-        self.stop_caching(entry).await;
+        if entry.series.promise() == Promise::Ordered {
+            self.dispenser.stop_caching(&entry.series).await;
+        }
         let _permit = self.dispenser.permit(&scope_id)?;
         let key = idempotency.as_ref().map(|idempotency| idempotency.key.clone());
-        let ask = AssignRequest {
+        let channel = if is_document { Channel::Document } else { Channel::Reservation };
+        let request = AssignRequest {
             scope_id: scope_id.clone(),
             start: entry.series.start().value(),
             end: entry.series.end(),
@@ -108,17 +114,16 @@ impl<S: Store> Machine<S> {
             document_id: self.runtime.new_id(),
             idempotency,
             content,
-            audit_stamp: self.document_stamp(
-                entry,
-                if is_document { Channel::Document } else { Channel::Reservation },
-                who,
-            ),
+            audit_stamp: self.document_stamp(entry, channel, caller),
         };
-        let assignment = self.store().assign(ask).await;
+        let assignment = self.store().assign(request).await;
         entry.note_usage(&scope_id, &assignment);
-        let assignment = assignment.map_err(|error| refused(entry, &scope_id, key, error))?;
+        let assignment = assignment.map_err(|error| refused(&scope_id, entry.series.end(), key, error))?;
         if assignment.is_new {
-            entry.note_numbered(is_document);
+            entry.counts.add_issued(1);
+            if is_document {
+                entry.document_notify.notify_one();
+            }
         }
         Ok(assignment)
     }
@@ -128,77 +133,48 @@ impl<S: Store> Machine<S> {
         filter: DocumentFilter,
         after: Option<Uuid>,
         limit: usize,
-    ) -> Result<Vec<Document>, StoreError> {
+    ) -> StoreResult<Vec<Document>> {
         self.store().documents(filter, after, limit).await
     }
 
-    pub async fn apply_action(
-        &self,
-        document_id: Uuid,
-        decision: DocumentAction,
-    ) -> Result<ActionOutcome, StoreError> {
-        let decided = self.store().apply_action(document_id, decision).await?;
-        if let (DocumentAction::Retry, ActionOutcome::Done(document)) = (decision, &decided) {
+    pub async fn apply_action(&self, id: Uuid, action: DocumentAction) -> StoreResult<ActionOutcome> {
+        let outcome = self.store().apply_action(id, action).await?;
+        if let (DocumentAction::Retry, ActionOutcome::Done(document)) = (action, &outcome) {
             self.notify_relays(|entry| entry.series.name() == &document.scope_id.series);
         }
-        Ok(decided)
+        Ok(outcome)
     }
 
-    /// Decides about every document whose state allows it; answers how many.
-    pub async fn apply_action_to_all(
-        &self,
-        filter: DocumentFilter,
-        decision: DocumentAction,
-    ) -> Result<u64, StoreError> {
-        let decided = self.store().apply_action_to_all(filter, decision).await?;
-        if decision == DocumentAction::Retry {
+    /// Applies an action to every document whose state allows it; answers how many.
+    pub async fn apply_action_to_all(&self, of: DocumentFilter, action: DocumentAction) -> StoreResult<u64> {
+        let changed = self.store().apply_action_to_all(of, action).await?;
+        if action == DocumentAction::Retry {
             self.notify_relays(|_| true);
         }
-        Ok(decided)
+        Ok(changed)
     }
 
-    pub async fn count_documents(&self) -> Result<Vec<(SeriesName, DocumentState, u64)>, StoreError> {
+    pub async fn count_documents(&self) -> StoreResult<Vec<(SeriesName, DocumentState, u64)>> {
         self.store().count_documents().await
     }
 
     /// Voids expired reservations, and removes documents that were delivered or confirmed longer than `retention` ago: at
     /// most 10,000 of each. Answers how many.
-    pub async fn prune_documents(&self, retention: Duration) -> Result<(u64, u64), StoreError> {
+    pub async fn prune_documents(&self, retention: Duration) -> StoreResult<(u64, u64)> {
         let voided = self.store().expire_reservations(PRUNE_BATCH).await?;
         Ok((voided, self.store().prune_documents(retention, PRUNE_BATCH).await?))
     }
 
     fn notify_relays(&self, of: impl Fn(&SeriesEntry) -> bool) {
-        self.registry()
-            .entries()
-            .filter(|entry| of(entry))
-            .for_each(|entry| entry.document_notify.notify_one());
-    }
-
-    async fn stop_caching(&self, entry: &SeriesEntry) {
-        if entry.series.promise() == Promise::Ordered {
-            self.dispenser.stop_caching(&entry.series).await;
+        for entry in self.registry().entries().filter(|entry| of(entry)) {
+            entry.document_notify.notify_one();
         }
     }
 }
 
-impl SeriesEntry {
-    fn note_numbered(&self, is_document: bool) {
-        self.counts.add_issued(1);
-        if is_document {
-            self.document_notify.notify_one();
-        }
-    }
-}
-
-fn refused(
-    entry: &SeriesEntry,
-    scope_id: &ScopeId,
-    key: Option<Box<str>>,
-    error: AssignError,
-) -> DocumentError {
+fn refused(scope_id: &ScopeId, end: u64, key: Option<Box<str>>, error: AssignError) -> DocumentError {
     match error {
-        AssignError::Grant(error) => IssueError::from_grant(scope_id, 1, entry.series.end(), error).into(),
+        AssignError::Grant(error) => IssueError::from_grant(scope_id, 1, end, error).into(),
         AssignError::KeyReused => DocumentError::KeyReused(key.unwrap_or_default()),
         AssignError::BadKey(reason) => DocumentError::BadKey(reason),
         AssignError::AllRejected { positions } => DocumentError::AllRejected { positions },

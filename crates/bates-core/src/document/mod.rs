@@ -1,4 +1,4 @@
-//! Documents: a document gets its number, its row in the ledger and its place in the outbox in one commit.
+//! Documents: one commit writes the number of a document, its row in the ledger and its row in the outbox.
 //! A reservation is a document without a body: the caller saves it elsewhere, and confirms in time.
 
 mod assign;

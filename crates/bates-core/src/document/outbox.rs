@@ -1,4 +1,4 @@
-//! Requests to the outbox: filters, claims, verdicts on tries, and decisions of operators.
+//! Requests to the outbox: filters, claims, verdicts on attempts, and actions of operators.
 
 use std::time::Duration;
 
@@ -40,18 +40,18 @@ pub struct Settlement {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Delivered,
-    /// It failed; the next try is due after this time.
+    /// It failed; the next attempt is due after this time.
     RetryAfter(Duration, Box<str>),
     Dead(Box<str>),
-    /// The sink may have taken the document. The next try is due after this time; `None` if this was the last one.
+    /// The sink may have taken the document. The next attempt is due after this time; `None` if this was the last one.
     Unanswered(Option<Duration>, Box<str>),
 }
 
-/// What a store writes for a verdict. The claim ends, and a delivered document needs no body any more.
+/// The changes that a store writes for a verdict. The claim ends, and a delivered document needs no body any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VerdictChange<'v> {
     pub state: DocumentState,
-    /// When the next try is due.
+    /// When the next attempt is due.
     pub after: Option<Duration>,
     pub error: Option<&'v str>,
     /// Whether the sink may have taken the document without answering. Once set, it stays.
@@ -59,7 +59,7 @@ pub struct VerdictChange<'v> {
 }
 
 impl Verdict {
-    /// For a document that is pending, claimed, and whose latest try this was.
+    /// For a pending, claimed document, and its latest attempt.
     pub fn change(&self) -> VerdictChange<'_> {
         let (state, after, error) = match self {
             Self::Delivered => (DocumentState::Delivered, None, None),
@@ -78,21 +78,21 @@ pub enum DocumentAction {
     Confirm,
     /// The document of a reservation will not be saved.
     Void,
-    /// Deliver a dead document, or a pending one at once. Its tries begin again, unless one is under way: that one counts
-    /// no more, and the next has another number.
+    /// Deliver a dead document, or a pending one at once. Its attempts start from 1 again, unless one is under way: that
+    /// one no longer counts, and the next has another number.
     Retry,
-    /// Do not deliver a pending or dead document. Refused while a try is under way, which may deliver it.
+    /// Do not deliver a pending or dead document. Refused while an attempt is under way, which may deliver it.
     Abandon,
 }
 
-/// How a decision changes a document, in one statement. Its claim ends: a try under way leaves the document in doubt.
+/// How an action changes a document, in one statement. Its claim ends: an attempt under way leaves it in doubt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ActionRule {
     pub from: &'static [DocumentState],
     pub to: DocumentState,
     pub condition: ActionCondition,
-    /// Whether the document is due at once and its tries begin again; otherwise nothing is due any more. Tries do not begin
-    /// again while one is under way: its verdict must not count for the next one.
+    /// Whether the document is due at once and its attempts start again; otherwise nothing is due any more. They do not
+    /// start again while one is under way: its verdict must not count for the next one.
     pub restarts_attempts: bool,
 }
 
@@ -101,41 +101,32 @@ pub enum ActionCondition {
     Always,
     /// An expired reservation cannot be confirmed, even if it was not voided yet.
     BeforeDue,
-    /// A try that is under way may deliver the document.
+    /// An attempt that is under way may deliver the document.
     Unclaimed,
 }
 
 impl DocumentAction {
     pub const fn rule(self) -> ActionRule {
-        let (from, to, when): (&[_], _, _) = match self {
-            Self::Confirm => {
-                (&[DocumentState::Reserved], DocumentState::Confirmed, ActionCondition::BeforeDue)
-            }
-            Self::Void => (&[DocumentState::Reserved], DocumentState::Voided, ActionCondition::Always),
-            Self::Retry => (
-                &[DocumentState::Dead, DocumentState::Pending],
-                DocumentState::Pending,
-                ActionCondition::Always,
-            ),
-            Self::Abandon => (
-                &[DocumentState::Dead, DocumentState::Pending],
-                DocumentState::Abandoned,
-                ActionCondition::Unclaimed,
-            ),
+        use {ActionCondition as If, DocumentState as State};
+        let (from, to, condition): (&[State], _, _) = match self {
+            Self::Confirm => (&[State::Reserved], State::Confirmed, If::BeforeDue),
+            Self::Void => (&[State::Reserved], State::Voided, If::Always),
+            Self::Retry => (&[State::Dead, State::Pending], State::Pending, If::Always),
+            Self::Abandon => (&[State::Dead, State::Pending], State::Abandoned, If::Unclaimed),
         };
-        ActionRule { from, to, condition: when, restarts_attempts: matches!(self, Self::Retry) }
+        ActionRule { from, to, condition, restarts_attempts: matches!(self, Self::Retry) }
     }
 
-    /// `document` is as it is afterwards; `is_changed` says whether the decision changed it.
+    /// `document` is the document after the action; `is_changed` says whether the action changed it.
     pub fn outcome(self, document: Option<Document>, is_changed: bool) -> ActionOutcome {
         let rule = self.rule();
         match document {
             None => ActionOutcome::Unknown,
-            // A decision made twice.
+            // The same action came before.
             Some(document) if is_changed || document.state == rule.to && !rule.restarts_attempts => {
                 ActionOutcome::Done(document)
             }
-            // Only a try that is under way keeps a pending document from being abandoned.
+            // Only an attempt under way keeps a pending document from being abandoned.
             Some(document) if self == Self::Abandon && document.state == DocumentState::Pending => {
                 ActionOutcome::UnderWay(document)
             }
@@ -147,9 +138,9 @@ impl DocumentAction {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ActionOutcome {
     Done(Document),
-    /// Its state does not allow the decision, or the reservation has expired.
+    /// Its state does not allow the action, or the reservation has expired.
     Refused(Document),
-    /// A try is under way, and may deliver it. Its claim ends when `due` is reached.
+    /// An attempt is under way and may deliver it. Its claim ends when `due` is reached.
     UnderWay(Document),
     Unknown,
 }
@@ -180,41 +171,29 @@ mod tests {
     }
 
     #[test]
-    fn a_decision_made_twice_is_made_once_and_a_retry_is_made_each_time() {
-        for decision in [DocumentAction::Confirm, DocumentAction::Void, DocumentAction::Abandon] {
-            let after = document(decision.rule().to);
-            assert_eq!(
-                decision.outcome(Some(after.clone()), false),
-                ActionOutcome::Done(after),
-                "{decision:?}"
-            );
+    fn a_repeated_action_is_done_already_but_a_retry_counts_each_time() {
+        use {ActionOutcome as Outcome, DocumentAction as Action};
+        for action in [Action::Confirm, Action::Void, Action::Abandon] {
+            let after = || document(action.rule().to);
+            assert_eq!(action.outcome(Some(after()), false), Outcome::Done(after()), "{action:?}");
         }
-        let (pending, dead) = (document(DocumentState::Pending), document(DocumentState::Dead));
-        assert_eq!(
-            DocumentAction::Retry.outcome(Some(pending.clone()), true),
-            ActionOutcome::Done(pending.clone())
-        );
-        assert_eq!(
-            DocumentAction::Retry.outcome(Some(pending.clone()), false),
-            ActionOutcome::Refused(pending.clone())
-        );
-        assert_eq!(
-            DocumentAction::Abandon.outcome(Some(pending.clone()), false),
-            ActionOutcome::UnderWay(pending)
-        );
-        assert_eq!(DocumentAction::Confirm.outcome(Some(dead.clone()), false), ActionOutcome::Refused(dead));
-        assert_eq!(DocumentAction::Void.outcome(None, false), ActionOutcome::Unknown);
+        let (pending, dead) = (|| document(DocumentState::Pending), || document(DocumentState::Dead));
+        assert_eq!(Action::Retry.outcome(Some(pending()), true), Outcome::Done(pending()));
+        assert_eq!(Action::Retry.outcome(Some(pending()), false), Outcome::Refused(pending()));
+        assert_eq!(Action::Abandon.outcome(Some(pending()), false), Outcome::UnderWay(pending()));
+        assert_eq!(Action::Confirm.outcome(Some(dead()), false), Outcome::Refused(dead()));
+        assert_eq!(Action::Void.outcome(None, false), Outcome::Unknown);
     }
 
     #[test]
-    fn only_a_sink_that_did_not_answer_leaves_doubt_and_only_the_last_try_kills() {
-        let (wait, why) = (Duration::from_secs(1), || "down".into());
+    fn only_a_silent_sink_leaves_doubt_and_only_the_last_attempt_kills() {
+        let (wait, error) = (Duration::from_secs(1), || "down".into());
         for (verdict, state, after, in_doubt) in [
             (Verdict::Delivered, DocumentState::Delivered, None, false),
-            (Verdict::RetryAfter(wait, why()), DocumentState::Pending, Some(wait), false),
-            (Verdict::Dead(why()), DocumentState::Dead, None, false),
-            (Verdict::Unanswered(Some(wait), why()), DocumentState::Pending, Some(wait), true),
-            (Verdict::Unanswered(None, why()), DocumentState::Dead, None, true),
+            (Verdict::RetryAfter(wait, error()), DocumentState::Pending, Some(wait), false),
+            (Verdict::Dead(error()), DocumentState::Dead, None, false),
+            (Verdict::Unanswered(Some(wait), error()), DocumentState::Pending, Some(wait), true),
+            (Verdict::Unanswered(None, error()), DocumentState::Dead, None, true),
         ] {
             let error = (state != DocumentState::Delivered).then_some("down");
             assert_eq!(verdict.change(), VerdictChange { state, after, error, in_doubt });

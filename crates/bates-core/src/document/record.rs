@@ -12,7 +12,7 @@ use crate::scope::ScopeId;
 /// A document or a reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
-    /// The same for every try, also at the sink.
+    /// The same for every attempt, also at the sink.
     pub id: Uuid,
     pub scope_id: ScopeId,
     pub position: Position,
@@ -21,11 +21,11 @@ pub struct Document {
     pub attempts: u32,
     pub last_error: Option<Box<str>>,
     pub created: Timestamp,
-    /// When its state, or the outcome of a try, was last written.
+    /// When its state, or the outcome of an attempt, was last written.
     pub updated: Timestamp,
-    /// Pending: when the next try is due, or the claim of the current one ends. Reserved: when it is voided.
+    /// Pending: when the next attempt is due, or the claim of the current one ends. Reserved: when it is voided.
     pub due: Option<Timestamp>,
-    /// Whether a try may have reached the sink: its claim ended before it was settled, or the sink did not answer.
+    /// Whether an attempt may have reached the sink: its claim ended unsettled, or the sink did not answer.
     pub in_doubt: bool,
 }
 
@@ -33,7 +33,7 @@ pub struct Document {
 pub enum DocumentState {
     Pending,
     Delivered,
-    /// All tries failed; an operator has to decide.
+    /// All attempts failed; an operator has to decide.
     Dead,
     /// An operator decided not to deliver it.
     Abandoned,

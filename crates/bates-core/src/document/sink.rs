@@ -1,4 +1,4 @@
-//! The port to where documents go.
+//! The port to the receivers of documents.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -14,8 +14,8 @@ use crate::scope::ScopeId;
 ///
 /// Invariant: a document counts as delivered only if it survives a crash of the receiver, as far as the sink can tell.
 pub trait Sink: Send + Sync + 'static {
-    /// Delivers documents; answers for each, in their order. A failure must not keep the others from being tried. A sink
-    /// that implements `deliver_each` calls [`deliver_by_each`] here.
+    /// Delivers documents; answers for each, in their order. A failure must not keep the others from being attempted. A
+    /// sink that implements `deliver_each` calls [`deliver_through_each`] here.
     fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> DeliverFuture<'a>;
 
     /// Reports each outcome as soon as it is known. Reported outcomes count even if the rest of the batch takes too long.
@@ -34,7 +34,7 @@ pub trait Sink: Send + Sync + 'static {
     /// Max documents in one call.
     fn batch_max(&self) -> usize;
 
-    /// Where it delivers to, for people. Must not contain a secret.
+    /// Its destination, for people. Must not contain a secret.
     fn describe(&self) -> String;
 }
 
@@ -43,17 +43,17 @@ pub fn deliver_through_each<'a>(sink: &'a impl Sink, deliveries: &'a [Delivery])
     Box::pin(async move {
         let outcomes = DeliveryOutcomes::unknown(deliveries.len());
         sink.deliver_each(deliveries, &outcomes).await;
-        outcomes.into_results("the sink told nothing of it")
+        outcomes.into_results("the sink reported no outcome")
     })
 }
 
-pub type DeliverFuture<'a> = Pin<Box<dyn Future<Output = Vec<Result<(), DeliveryError>>> + Send + 'a>>;
+pub type DeliverFuture<'a> = Pin<Box<dyn Future<Output = Vec<DeliveryResult>> + Send + 'a>>;
 
 pub type DeliverEachFuture<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 /// The outcomes of a batch that are known so far.
 #[derive(Debug)]
-pub struct DeliveryOutcomes(Mutex<Vec<Option<Result<(), DeliveryError>>>>);
+pub struct DeliveryOutcomes(Mutex<Vec<Option<DeliveryResult>>>);
 
 impl DeliveryOutcomes {
     pub fn unknown(deliveries: usize) -> Self {
@@ -61,9 +61,9 @@ impl DeliveryOutcomes {
     }
 
     /// Reports the outcome of the delivery at this index.
-    pub fn report(&self, at: usize, outcome: Result<(), DeliveryError>) {
-        if let Some(told) = self.0.lock().get_mut(at) {
-            *told = Some(outcome);
+    pub fn report(&self, at: usize, outcome: DeliveryResult) {
+        if let Some(slot) = self.0.lock().get_mut(at) {
+            *slot = Some(outcome);
         }
     }
 
@@ -72,17 +72,15 @@ impl DeliveryOutcomes {
     }
 
     /// All outcomes; deliveries without one were not answered, for this reason.
-    pub fn into_results(self, otherwise: &str) -> Vec<Result<(), DeliveryError>> {
-        let outcomes = self.0.into_inner().into_iter();
-        outcomes
-            .map(|outcome| outcome.unwrap_or_else(|| Err(DeliveryError::Unanswered(otherwise.into()))))
-            .collect()
+    pub fn into_results(self, otherwise: &str) -> Vec<DeliveryResult> {
+        let unanswered = || Err(DeliveryError::Unanswered(otherwise.into()));
+        self.0.into_inner().into_iter().map(|outcome| outcome.unwrap_or_else(unanswered)).collect()
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// The same for every try.
+    /// The same for every attempt.
     pub document_id: Uuid,
     pub scope_id: ScopeId,
     pub position: Position,
@@ -93,6 +91,8 @@ pub struct Delivery {
     /// From 1.
     pub attempt: u32,
 }
+
+pub(crate) type DeliveryResult = Result<(), DeliveryError>;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeliveryError {

@@ -1,4 +1,4 @@
-//! Which positions are numbers, and which of those the user's own documents have. Owns the port to these documents.
+//! Which positions are numbers, and which numbers the user's own documents have. Owns the port to these documents.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -31,16 +31,16 @@ impl DocumentPositions {
     pub(crate) fn add(&mut self, pattern: &Pattern, number: &str) {
         let found = pattern.parse(number).ok().and_then(|parsed| {
             let scope = ScopeKey::new(parsed.parameters(), parsed.period()).ok()?;
-            Some((scope, parsed.position().value()))
+            Some((scope, PositionRange::one(parsed.position())))
         });
-        let Some((scope, position)) = found else {
+        let Some((scope, range)) = found else {
             self.unreadable += 1;
             return;
         };
         let ranges = self.scopes.entry(scope).or_default();
-        match (ranges.last_mut(), PositionRange::new(position, position + 1)) {
-            (Some(last), Some(lease)) if let Some(joined) = last.joined(lease) => *last = joined,
-            (_, lease) => ranges.extend(lease),
+        match ranges.last_mut() {
+            Some(last) if let Some(joined) = last.joined(range) => *last = joined,
+            _ => ranges.push(range),
         }
     }
 
@@ -53,8 +53,8 @@ impl DocumentPositions {
 const WALK_MAX: u64 = 1_000_000;
 
 pub(crate) struct AcceptedPositions {
-    /// `None` if each position counts as a number: no rule rejects any, the rules have changed, or what a number shows
-    /// depends on the day on which it was issued.
+    /// `None` if each position counts as a number: no rule rejects any, the rules have changed, or the text of a number
+    /// depends on the day of its issue.
     scope: Option<Scope>,
 }
 
@@ -72,9 +72,8 @@ impl AcceptedPositions {
     }
 
     pub(crate) fn within(&self, range: PositionRange) -> RangeSet {
-        let (first, last) = (Position::new(range.from()), Position::new(range.to() - 1));
-        let (Some(scope), Some(first), Some(last), 0..=WALK_MAX) = (&self.scope, first, last, range.count())
-        else {
+        let bounds = Position::new(range.from()).zip(Position::new(range.to() - 1));
+        let (Some(scope), Some((first, last)), 0..=WALK_MAX) = (&self.scope, bounds, range.count()) else {
             return RangeSet::of([range]);
         };
         let (mut walk, mut text) = (scope.accepted(first, last), Vec::new());
@@ -82,8 +81,6 @@ impl AcceptedPositions {
             text.clear();
             walk.next_into(&mut text)
         });
-        RangeSet::of(
-            positions.filter_map(|position| PositionRange::new(position.value(), position.value() + 1)),
-        )
+        RangeSet::of(positions.map(PositionRange::one))
     }
 }

@@ -1,5 +1,5 @@
-//! Reconciliation: the cursor of each scope against the ledger, the outbox and what is held, and the gaps that remain.
-//! Costs as much as there are scopes and ranges, not numbers.
+//! Reconciliation: compares the cursor of each scope with the ledger, the outbox and the held ranges, and writes the
+//! gaps that remain. Its cost depends on the number of scopes and ranges, not of numbers.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::machine::Machine;
 use crate::range::{PositionRange, RangeSet};
 use crate::scope::{ScopeId, ScopeKey};
 use crate::series::{Promise, SeriesEntry, SeriesName};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, StoreResult};
 
 const SCOPES_AT_ONCE: usize = 1_000;
 const ADOPTED_PAGE: usize = 10_000;
@@ -19,7 +19,7 @@ const ADOPTED_PAGE: usize = 10_000;
 pub struct ReconcileReport {
     pub scopes: u64,
     pub gaps: u64,
-    /// Positions in gaps that leave no doubt.
+    /// Positions that are certainly missing.
     pub missing: u64,
     /// Positions that a crashed process may have used.
     pub uncertain: u64,
@@ -28,67 +28,66 @@ pub struct ReconcileReport {
 }
 
 impl<S: Store> Machine<S> {
-    /// Sets where the user's documents are, which reconciliation reads. Only the first call counts.
-    pub fn set_document_sources(&self, saved: HashMap<SeriesName, Box<dyn DocumentSource>>) {
-        let _ = self.document_sources.set(saved);
+    /// Sets where reconciliation reads the user's documents. Only the first call counts.
+    pub fn set_document_sources(&self, sources: HashMap<SeriesName, Box<dyn DocumentSource>>) {
+        let _ = self.document_sources.set(sources);
     }
 
-    /// Reconciles a series, or all of them, and writes what is missing.
-    pub async fn reconcile(&self, only: Option<&SeriesName>) -> Result<ReconcileReport, StoreError> {
-        let (mut found, mut unread) = (ReconcileReport::default(), None);
+    /// Reconciles a series, or all of them, and writes the gaps.
+    pub async fn reconcile(&self, only: Option<&SeriesName>) -> StoreResult<ReconcileReport> {
+        let (mut report, mut unread) = (ReconcileReport::default(), None);
         let entries: Vec<_> = self.registry().entries().cloned().collect();
         for entry in entries.iter().filter(|entry| only.is_none_or(|only| entry.series.name() == only)) {
-            match self.reconcile_series(entry, &mut found).await {
+            match self.reconcile_series(entry, &mut report).await {
                 // The other series are reconciled all the same.
                 Err(error @ StoreError::Documents(_)) => unread = Some(error),
                 reconciled => reconciled?,
             }
         }
-        unread.map_or(Ok(found), Err)
+        unread.map_or(Ok(report), Err)
     }
 
-    /// Reads the user's documents after all accounts, so that a document which is saved meanwhile is not missed.
-    async fn reconcile_series(
-        &self,
-        entry: &SeriesEntry,
-        found: &mut ReconcileReport,
-    ) -> Result<(), StoreError> {
+    /// Reads the user's documents after all records of the store, so that a document saved meanwhile is not missed.
+    async fn reconcile_series(&self, entry: &SeriesEntry, report: &mut ReconcileReport) -> StoreResult<()> {
         let name = entry.series.name();
-        let saved = self.document_sources.get().and_then(|saved| saved.get(name));
-        let (mut accounts, mut after) = (Vec::new(), None);
+        let source = self.document_sources.get().and_then(|sources| sources.get(name));
+        let (mut scopes, mut after) = (Vec::new(), None);
         loop {
             let page = self.store().reconciliations(name.clone(), after, SCOPES_AT_ONCE).await?;
             let Some((last, _)) = page.last() else { break };
             after = Some(last.clone());
-            accounts.extend(page);
-            if saved.is_none() {
-                self.write_gaps(entry, std::mem::take(&mut accounts), None, found).await?;
+            scopes.extend(page);
+            if source.is_none() {
+                self.write_gaps(entry, std::mem::take(&mut scopes), None, report).await?;
             }
         }
-        let Some(saved) = saved else { return Ok(()) };
+        let Some(source) = source else { return Ok(()) };
         let mut positions = DocumentPositions::default();
-        let read = saved.numbers(&mut |number| positions.add(entry.series.pattern(), number)).await;
-        let told = |reason| format!("the documents of series {:?} cannot be read: {reason}", name.as_str());
-        read.map_err(|reason| StoreError::Documents(told(reason).into()))?;
-        found.unreadable += positions.unreadable;
-        self.write_gaps(entry, accounts, Some(&positions), found).await
+        let read = source.numbers(&mut |number| positions.add(entry.series.pattern(), number)).await;
+        read.map_err(|reason| {
+            let name = name.as_str();
+            StoreError::Documents(format!("the documents of series {name:?} cannot be read: {reason}").into())
+        })?;
+        report.unreadable += positions.unreadable;
+        self.write_gaps(entry, scopes, Some(&positions), report).await
     }
 
     async fn write_gaps(
         &self,
         entry: &SeriesEntry,
-        accounts: Vec<(ScopeKey, Reconciliation)>,
+        scopes: Vec<(ScopeKey, Reconciliation)>,
         saved: Option<&DocumentPositions>,
-        found: &mut ReconcileReport,
-    ) -> Result<(), StoreError> {
-        let mut scopes: Vec<(ScopeKey, Vec<MissingRange>)> = Vec::new();
-        for (key, mut account) in accounts {
-            self.load_adopted(entry, &key, &mut account, saved.is_some()).await?;
+        report: &mut ReconcileReport,
+    ) -> StoreResult<()> {
+        let mut gaps: Vec<(ScopeKey, Vec<MissingRange>)> = Vec::new();
+        for (key, mut scope) in scopes {
+            self.load_adopted(entry, &key, &mut scope, saved.is_some()).await?;
             let saved = saved.map(|saved| saved.of(&key));
-            scopes.push(entry.missing(key, &account, saved.as_ref()));
+            let missing = entry.missing(&key, &scope, saved.as_ref());
+            gaps.push((key, missing));
         }
-        found.add(&scopes);
-        self.store().replace_gaps(entry.series.name().clone(), scopes).await
+        report.add(&gaps);
+        self.store().replace_gaps(entry.series.name().clone(), gaps).await
     }
 
     /// Reads the adopted positions that lie in ranges which could be missing.
@@ -96,28 +95,28 @@ impl<S: Store> Machine<S> {
         &self,
         entry: &SeriesEntry,
         key: &ScopeKey,
-        account: &mut Reconciliation,
+        scope: &mut Reconciliation,
         has_saved: bool,
-    ) -> Result<(), StoreError> {
-        if account.adopted_to == 0 {
+    ) -> StoreResult<()> {
+        if scope.adopted_to == 0 {
             return Ok(());
         }
-        let whole = has_saved || entry.series.promise() == Promise::Gapless;
-        let doubtful: Vec<PositionRange> = if whole {
-            PositionRange::new(entry.series.start().value(), account.next).into_iter().collect()
+        let may_miss_any = has_saved || entry.series.promise() == Promise::Gapless;
+        let suspect: Vec<PositionRange> = if may_miss_any {
+            PositionRange::new(entry.series.start().value(), scope.next).into_iter().collect()
         } else {
-            account.lost.iter().chain(&account.undelivered).map(|missing| missing.range).collect()
+            scope.lost.iter().chain(&scope.undelivered).map(|missing| missing.range).collect()
         };
         let scope_id = entry.series.scope_id(key);
-        for range in doubtful {
-            let (mut from, to) = (range.from(), range.to().min(account.adopted_to));
+        for range in suspect {
+            let (mut from, to) = (range.from(), range.to().min(scope.adopted_to));
             while from < to {
                 // Ranges may be many and small.
                 let limit = usize::try_from(to - from).map_or(ADOPTED_PAGE, |left| left.min(ADOPTED_PAGE));
                 let page = self.store().adopted_positions(scope_id.clone(), from, limit).await?;
                 from = page.last().filter(|_| page.len() == limit).map_or(to, |last| last.value() + 1);
                 let within = page.into_iter().take_while(|position| position.value() < to);
-                account.adopted.extend(within.map(PositionRange::one));
+                scope.adopted.extend(within.map(PositionRange::one));
             }
         }
         Ok(())
@@ -128,15 +127,15 @@ impl<S: Store> Machine<S> {
         of: GapFilter,
         after: Option<(ScopeId, u64)>,
         limit: usize,
-    ) -> Result<Vec<Gap>, StoreError> {
+    ) -> StoreResult<Vec<Gap>> {
         self.store().gaps(of, after, limit).await
     }
 }
 
 impl ReconcileReport {
-    fn add(&mut self, scopes: &[(ScopeKey, Vec<MissingRange>)]) {
-        self.scopes += scopes.len() as u64;
-        for MissingRange { range, reason } in scopes.iter().flat_map(|(_, missing)| missing) {
+    fn add(&mut self, gaps: &[(ScopeKey, Vec<MissingRange>)]) {
+        self.scopes += gaps.len() as u64;
+        for MissingRange { range, reason } in gaps.iter().flat_map(|(_, missing)| missing) {
             self.gaps += 1;
             *(if reason.is_uncertain() { &mut self.uncertain } else { &mut self.missing }) += range.count();
         }
@@ -145,18 +144,13 @@ impl ReconcileReport {
 
 impl SeriesEntry {
     /// Positions that the rules reject are not gaps.
-    fn missing(
-        &self,
-        key: ScopeKey,
-        account: &Reconciliation,
-        saved: Option<&RangeSet>,
-    ) -> (ScopeKey, Vec<MissingRange>) {
-        let missing = account.missing(self.series.promise(), self.series.start().value(), saved);
-        let accepted = AcceptedPositions::of(self, &key);
+    fn missing(&self, key: &ScopeKey, scope: &Reconciliation, saved: Option<&RangeSet>) -> Vec<MissingRange> {
+        let missing = scope.missing(self.series.promise(), self.series.start().value(), saved);
+        let accepted = AcceptedPositions::of(self, key);
         let mut numbers = Vec::new();
         for MissingRange { range, reason } in missing {
             numbers.extend(MissingRange::all(accepted.within(range).iter(), reason));
         }
-        (key, numbers)
+        numbers
     }
 }

@@ -1,4 +1,4 @@
-//! Gaps: positions that were granted and belong to no document, each with a reason. Owns the account of a scope:
+//! Gaps: positions that were granted and belong to no document, each with a reason. Owns the balance of a scope:
 //! granted = issued + held + gaps + uncertain + rejected, and no position is in two of them.
 
 mod documents;
@@ -32,7 +32,7 @@ pub enum GapReason {
     UntrackedLoss,
     /// A process that crashed held it, and may have used it.
     CrashSkip,
-    /// A node or a client held it in memory, and gave it up unused.
+    /// A node or a client held it in memory and gave it up unused.
     LeaseLost,
     /// The outcome of its commit was learned too late: no caller got it.
     Burned,
@@ -40,14 +40,14 @@ pub enum GapReason {
     FloorRaised,
     /// It was granted for a shared pool and never pushed: another filler was faster, or the server refused.
     FillFenced,
-    /// It was in a shared pool whose server forgot what was taken: a caller may have it.
+    /// It was in a shared pool whose server lost data: a caller may have taken it.
     PoolInvalidated,
-    /// Its document is dead or abandoned, and the outcome of a try is unknown: the sink may have taken it.
+    /// Its document is dead or abandoned, and the outcome of an attempt is unknown: the sink may have taken it.
     DeliveryUnknown,
 }
 
 impl GapReason {
-    /// Those that leave no doubt first: where two apply to a position, the first counts.
+    /// Certain reasons first: where two apply to a position, the first counts.
     pub const ALL: [Self; 11] = [
         Self::OutboxDlq,
         Self::Abandoned,
@@ -108,7 +108,7 @@ impl MissingRange {
         ranges.into_iter().map(move |range| Self { range, reason })
     }
 
-    /// The same, ascending, each position once, for the first of its reasons in [`Reason::ALL`].
+    /// The same, ascending, each position once, for the first of its reasons in [`GapReason::ALL`].
     pub fn each_once(missing: &[Self]) -> Vec<Self> {
         let mut each = Vec::new();
         Self::add_new(&mut each, &mut RangeSet::default(), missing);
@@ -116,7 +116,7 @@ impl MissingRange {
         each
     }
 
-    /// Adds the known positions that are not taken yet, and takes them.
+    /// Adds to `missing` the known positions that are not in `taken` yet, and adds them to `taken`.
     fn add_new(missing: &mut Vec<Self>, taken: &mut RangeSet, known: &[Self]) {
         for reason in GapReason::ALL {
             let found = known.iter().filter(|known| known.reason == reason).map(|known| known.range);

@@ -1,4 +1,4 @@
-//! The account of a scope: what a store knows of its positions, and which are missing. Pure: no store, no clock.
+//! Finds the missing positions of a scope from all that a store knows about it. Pure: no store, no clock.
 
 use super::{GapReason, MissingRange};
 use crate::range::{PositionRange, RangeSet};
@@ -32,8 +32,8 @@ impl Reconciliation {
     /// The missing positions, ascending, each once. `saved` are those that the user's own documents have, if known.
     pub fn missing(&self, promise: Promise, start: u64, saved: Option<&RangeSet>) -> Vec<MissingRange> {
         let mut missing: Vec<MissingRange> = Vec::new();
-        // Adopted positions are not missing, nor those of a client, even if its node crashed, nor those of saved documents:
-        // a late document closes its gap again.
+        // Positions are not missing if they are adopted, if a client has them (even if its node crashed), or if a saved
+        // document has them: a late document closes its gap.
         let adopted_or_leased = self.adopted.iter().chain(&self.with_clients).copied();
         let mut taken = RangeSet::of(adopted_or_leased.chain(saved.into_iter().flat_map(RangeSet::iter)));
         // A decision or an observed failure counts more than a loss that is only presumed.
@@ -52,18 +52,15 @@ impl Reconciliation {
         let elsewhere = RangeSet::of(self.held.iter().chain(&self.with_clients).copied().chain(lost));
         let issued = RangeSet::of(self.issued.iter().copied());
         let loose = granted.difference(&elsewhere).difference(&issued);
-        // Since a series is gapless, all its positions are in the ledger. The others were handed out from memory.
-        let before = RangeSet::of(PositionRange::new(0, self.gapless_from));
-        let unwritten =
-            if promise == Promise::Gapless { loose.difference(&before) } else { RangeSet::default() };
-        match saved {
-            None => unwritten,
-            Some(saved) => {
-                let pending = RangeSet::of(self.pending.iter().copied());
-                let handed_out = issued.union(&loose).difference(&pending);
-                unwritten.union(&handed_out).difference(saved)
-            }
+        // Positions granted since the series became gapless are in the ledger. The others were handed out from memory.
+        let mut unwritten = RangeSet::default();
+        if promise == Promise::Gapless {
+            unwritten = loose.difference(&RangeSet::of(PositionRange::new(0, self.gapless_from)));
         }
+        let Some(saved) = saved else { return unwritten };
+        let pending = RangeSet::of(self.pending.iter().copied());
+        let handed_out = issued.union(&loose).difference(&pending);
+        unwritten.union(&handed_out).difference(saved)
     }
 }
 
@@ -71,12 +68,16 @@ impl Reconciliation {
 mod tests {
     use super::*;
 
-    fn lease(from: u64, to: u64) -> PositionRange {
+    fn range(from: u64, to: u64) -> PositionRange {
         PositionRange::new(from, to).unwrap()
     }
 
     fn missing(from: u64, to: u64, reason: GapReason) -> MissingRange {
-        MissingRange { range: lease(from, to), reason }
+        MissingRange { range: range(from, to), reason }
+    }
+
+    fn untracked(from: u64, to: u64) -> MissingRange {
+        missing(from, to, GapReason::UntrackedLoss)
     }
 
     fn reason_at(found: &[MissingRange], at: u64) -> Option<GapReason> {
@@ -84,92 +85,82 @@ mod tests {
         found.iter().find(|missing| is_in(missing.range)).map(|missing| missing.reason)
     }
 
-    fn account() -> Reconciliation {
+    fn scope() -> Reconciliation {
         Reconciliation {
             next: 100,
-            issued: vec![lease(1, 20), lease(30, 50)],
-            held: vec![lease(60, 70)],
+            issued: vec![range(1, 20), range(30, 50)],
+            held: vec![range(60, 70)],
             lost: vec![missing(50, 60, GapReason::CrashSkip)],
             undelivered: vec![missing(5, 6, GapReason::OutboxDlq), missing(40, 42, GapReason::Voided)],
-            pending: vec![lease(48, 50)],
+            pending: vec![range(48, 50)],
             ..Reconciliation::default()
         }
     }
 
     #[test]
-    fn what_is_missing_has_the_reason_that_is_known() {
+    fn each_missing_position_has_its_known_reason() {
         let expected = [
             missing(5, 6, GapReason::OutboxDlq),
             missing(40, 42, GapReason::Voided),
             missing(50, 60, GapReason::CrashSkip),
         ];
-        assert_eq!(
-            account().missing(Promise::Unique, 1, None),
-            expected,
-            "the rest was handed out from memory"
-        );
-        let mut gapless = account().missing(Promise::Gapless, 1, None);
+        assert_eq!(scope().missing(Promise::Unique, 1, None), expected, "the rest came from memory");
+        let mut gapless = scope().missing(Promise::Gapless, 1, None);
         gapless.retain(|missing| missing.reason == GapReason::UntrackedLoss);
-        let lost = [missing(20, 30, GapReason::UntrackedLoss), missing(70, 100, GapReason::UntrackedLoss)];
-        assert_eq!(gapless, lost, "in a gapless series all is written");
+        assert_eq!(gapless, [untracked(20, 30), untracked(70, 100)], "a gapless series writes every number");
     }
 
     #[test]
     fn numbers_from_before_a_series_became_gapless_are_no_loss() {
-        let account = Reconciliation { gapless_from: 75, ..account() };
-        let mut found = account.missing(Promise::Gapless, 1, None);
+        let scope = Reconciliation { gapless_from: 75, ..scope() };
+        let mut found = scope.missing(Promise::Gapless, 1, None);
         found.retain(|missing| missing.reason == GapReason::UntrackedLoss);
-        assert_eq!(found, [missing(75, 100, GapReason::UntrackedLoss)]);
+        assert_eq!(found, [untracked(75, 100)]);
     }
 
     #[test]
-    fn documents_that_the_user_has_close_gaps_and_those_that_are_not_there_open_them() {
-        let saved = RangeSet::of([lease(1, 20), lease(40, 41), lease(52, 53), lease(70, 99)]);
-        let found = account().missing(Promise::Unique, 1, Some(&saved));
+    fn saved_documents_close_gaps_and_missing_ones_open_them() {
+        let saved = RangeSet::of([range(1, 20), range(40, 41), range(52, 53), range(70, 99)]);
+        let found = scope().missing(Promise::Unique, 1, Some(&saved));
         let expected = [
-            missing(20, 40, GapReason::UntrackedLoss),
+            untracked(20, 40),
             missing(41, 42, GapReason::Voided),
-            missing(42, 48, GapReason::UntrackedLoss),
+            untracked(42, 48),
             missing(50, 52, GapReason::CrashSkip),
             missing(53, 60, GapReason::CrashSkip),
-            missing(99, 100, GapReason::UntrackedLoss),
+            untracked(99, 100),
         ];
-        assert_eq!(found, expected, "what is held or on its way is neither");
+        assert_eq!(found, expected, "held positions and pending documents are not missing");
     }
 
     #[test]
-    fn what_was_set_aside_is_missing_to_nobody() {
-        let adopted = vec![lease(22, 24), lease(50, 55), lease(80, 81)];
-        let found =
-            Reconciliation { adopted, ..account() }.missing(Promise::Unique, 1, Some(&RangeSet::default()));
+    fn adopted_positions_are_not_missing() {
+        let adopted = vec![range(22, 24), range(50, 55), range(80, 81)];
+        let scope = Reconciliation { adopted, ..scope() };
+        let found = scope.missing(Promise::Unique, 1, Some(&RangeSet::default()));
         assert!([22, 23, 50, 54, 80].into_iter().all(|at| reason_at(&found, at).is_none()), "{found:?}");
         assert_eq!(reason_at(&found, 24), Some(GapReason::UntrackedLoss));
         assert_eq!(reason_at(&found, 55), Some(GapReason::CrashSkip));
     }
 
     #[test]
-    fn what_a_client_has_is_missing_to_nobody_and_what_it_did_not_use_is_known() {
-        let with_clients = vec![lease(55, 58), lease(70, 75)];
-        let mut account = Reconciliation { with_clients, ..account() };
-        let found = account.missing(Promise::Unique, 1, Some(&RangeSet::default()));
+    fn positions_of_a_client_are_not_missing_until_it_returns_them_unused() {
+        let with_clients = vec![range(55, 58), range(70, 75)];
+        let mut scope = Reconciliation { with_clients, ..scope() };
+        let found = scope.missing(Promise::Unique, 1, Some(&RangeSet::default()));
         assert!([55, 57, 70, 74].into_iter().all(|at| reason_at(&found, at).is_none()), "{found:?}");
         assert_eq!(reason_at(&found, 58), Some(GapReason::CrashSkip));
-        account.with_clients.clear();
-        account.lost.push(missing(56, 58, GapReason::LeaseLost));
-        let found = account.missing(Promise::Unique, 1, None);
+        scope.with_clients.clear();
+        scope.lost.push(missing(56, 58, GapReason::LeaseLost));
+        let found = scope.missing(Promise::Unique, 1, None);
         assert_eq!(reason_at(&found, 55), Some(GapReason::CrashSkip));
-        assert_eq!(
-            reason_at(&found, 57),
-            Some(GapReason::LeaseLost),
-            "what is known counts more than what is not"
-        );
+        assert_eq!(reason_at(&found, 57), Some(GapReason::LeaseLost), "a certain reason comes first");
     }
 
     #[test]
-    fn a_hundred_million_numbers_with_a_thousand_gaps_are_a_matter_of_their_ranges() {
-        let issued = (0..=1_000_u64).map(|at| lease(at * 100_000 + 1, (at + 1) * 100_000));
-        let account =
-            Reconciliation { next: 100_100_000, issued: issued.collect(), ..Reconciliation::default() };
-        assert_eq!(account.missing(Promise::Gapless, 1, None).len(), 1_000);
+    fn a_thousand_gaps_in_a_hundred_million_numbers_are_found_from_ranges() {
+        let issued = (0..=1_000_u64).map(|at| range(at * 100_000 + 1, (at + 1) * 100_000)).collect();
+        let scope = Reconciliation { next: 100_100_000, issued, ..Reconciliation::default() };
+        assert_eq!(scope.missing(Promise::Gapless, 1, None).len(), 1_000);
     }
 }

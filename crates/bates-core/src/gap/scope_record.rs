@@ -1,4 +1,4 @@
-//! What a store knows of the positions of a scope, and what that means for its account and for a move to another store.
+//! The ranges of a scope in a store, as reconciliation and a move to another store need them.
 //! Pure: a store loads the ranges and decides nothing about them.
 
 use super::{GapReason, MissingRange, Reconciliation};
@@ -22,7 +22,7 @@ pub struct ScopeRecord {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadPurpose {
-    /// Includes documents that are open or were not delivered. Silent nodes count as crashed from then on.
+    /// Includes documents that are open or were not delivered. From then on silent nodes count as crashed.
     Reconcile,
     /// Without documents.
     Move,
@@ -54,12 +54,12 @@ pub enum RangeKind {
     ClientSilent,
     Lost(GapReason),
     Document(DocumentState),
-    /// A document, and a try may have reached the sink although its outcome is unknown.
+    /// A document with an attempt of unknown outcome that may have reached the sink.
     InDoubt(DocumentState),
 }
 
 impl RangeKind {
-    /// The kind of this name, as the queries of stores write it: a word, a reason, or `document` or `in_doubt` with a state.
+    /// The kind of this name in the queries of stores: a word, a reason, or `document` or `in_doubt` with a state.
     pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "issued" => Self::Issued,
@@ -80,42 +80,37 @@ impl RangeKind {
 }
 
 impl ScopeRecord {
-    /// Processes and clients that crashed or fell silent may have used what they held.
+    /// Processes and clients that crashed or fell silent may have used their ranges.
     pub fn reconciliation(self) -> (ScopeKey, Reconciliation) {
-        let Self { scope, cursor, adopted_to: aside_to, gapless_from, ranges } = self;
-        let mut account = Reconciliation {
-            next: cursor.next,
-            adopted_to: aside_to,
-            gapless_from,
-            ..Reconciliation::default()
-        };
+        use {DocumentState as State, RangeKind as Kind};
+        let Self { scope, cursor, adopted_to, gapless_from, ranges } = self;
+        let empty = Reconciliation::default();
+        let mut all = Reconciliation { next: cursor.next, adopted_to, gapless_from, ..empty };
         for RangeRecord { range, kind } in ranges {
             let missing = |reason| MissingRange { range, reason };
             match kind {
-                RangeKind::Issued => account.issued.push(range),
-                RangeKind::Held | RangeKind::Filling | RangeKind::Pushed => account.held.push(range),
-                RangeKind::WithClient => account.with_clients.push(range),
-                RangeKind::Crashed | RangeKind::FillerCrashed | RangeKind::ClientSilent => {
-                    account.lost.push(missing(GapReason::CrashSkip));
+                Kind::Issued => all.issued.push(range),
+                Kind::Held | Kind::Filling | Kind::Pushed => all.held.push(range),
+                Kind::WithClient => all.with_clients.push(range),
+                Kind::Crashed | Kind::FillerCrashed | Kind::ClientSilent => {
+                    all.lost.push(missing(GapReason::CrashSkip));
                 }
-                RangeKind::Lost(reason) => account.lost.push(missing(reason)),
-                RangeKind::Document(DocumentState::Pending | DocumentState::Reserved)
-                | RangeKind::InDoubt(DocumentState::Pending | DocumentState::Reserved) => {
-                    account.pending.push(range);
+                Kind::Lost(reason) => all.lost.push(missing(reason)),
+                Kind::Document(State::Pending | State::Reserved)
+                | Kind::InDoubt(State::Pending | State::Reserved) => all.pending.push(range),
+                Kind::InDoubt(State::Dead | State::Abandoned) => {
+                    all.undelivered.push(missing(GapReason::DeliveryUnknown));
                 }
-                RangeKind::InDoubt(DocumentState::Dead | DocumentState::Abandoned) => {
-                    account.undelivered.push(missing(GapReason::DeliveryUnknown));
-                }
-                RangeKind::Document(state) | RangeKind::InDoubt(state) => {
-                    account.undelivered.extend(state.reason().map(missing));
+                Kind::Document(state) | Kind::InDoubt(state) => {
+                    all.undelivered.extend(state.reason().map(missing));
                 }
             }
         }
-        (scope, account)
+        (scope, all)
     }
 
-    /// The scope as another store takes it over. What processes held becomes uncertain, even if they live: they may hand it
-    /// out until they look at the store. What a shared pool holds is lost. What clients hold moves with their leases.
+    /// The scope for another store. Ranges of processes become uncertain, even if the processes live: they may hand them
+    /// out until they check the store. Ranges in a shared pool are lost. Ranges of clients move with their leases.
     pub fn moved_scope(self) -> MovedScope {
         let of = |wanted: &[RangeKind]| {
             let found = self.ranges.iter().filter(|known| wanted.contains(&known.kind));
@@ -144,7 +139,7 @@ impl ScopeRecord {
 mod tests {
     use super::*;
 
-    fn known(ranges: &[(u64, u64, &str)]) -> ScopeRecord {
+    fn record(ranges: &[(u64, u64, &str)]) -> ScopeRecord {
         let range = |(from, to, name): &(u64, u64, &str)| RangeRecord {
             range: PositionRange::new(*from, *to).unwrap(),
             kind: RangeKind::from_name(name).expect(name),
@@ -158,12 +153,8 @@ mod tests {
         }
     }
 
-    fn shown(missing: &[MissingRange]) -> Vec<String> {
-        missing.iter().map(|MissingRange { range, reason }| format!("{range} {reason}")).collect()
-    }
-
     #[test]
-    fn a_document_is_missing_for_the_reason_that_its_state_tells() {
+    fn the_state_of_a_document_decides_why_it_is_missing() {
         let states = [
             ("document pending", None),
             ("in_doubt pending", None),
@@ -178,29 +169,29 @@ mod tests {
             ("in_doubt abandoned", Some(GapReason::DeliveryUnknown)),
         ];
         for (name, reason) in states {
-            let (_, account) = known(&[(5, 6, name)]).reconciliation();
-            assert_eq!(account.undelivered.first().map(|missing| missing.reason), reason, "{name}");
+            let (_, all) = record(&[(5, 6, name)]).reconciliation();
+            assert_eq!(all.undelivered.first().map(|missing| missing.reason), reason, "{name}");
             let is_open = name.ends_with("pending") || name.ends_with("reserved");
-            assert_eq!(account.pending.len(), usize::from(is_open), "{name}");
+            assert_eq!(all.pending.len(), usize::from(is_open), "{name}");
         }
         assert_eq!(RangeKind::from_name("document unheard of"), None);
         assert_eq!(RangeKind::from_name("unheard of"), None);
     }
 
     #[test]
-    fn what_is_held_is_accounted_for_by_who_lives() {
+    fn ranges_of_live_holders_are_held_and_those_of_crashed_ones_are_uncertain() {
         let held = [(1, 2, "held"), (2, 3, "filling"), (3, 4, "pushed"), (4, 5, "with_client")];
         let lost = [(5, 6, "crashed"), (6, 7, "filler_crashed"), (7, 8, "client_silent"), (8, 9, "burned")];
-        let (_, account) = known(&[&held[..], &lost].concat()).reconciliation();
-        assert_eq!((account.next, account.gapless_from), (100, 3));
-        assert_eq!((account.held.len(), account.with_clients.len()), (3, 1));
-        let uncertain = account.lost.iter().filter(|lost| lost.reason == GapReason::CrashSkip).count();
-        assert_eq!((account.lost.len(), uncertain), (4, 3));
+        let (_, all) = record(&[&held[..], &lost].concat()).reconciliation();
+        assert_eq!((all.next, all.gapless_from), (100, 3));
+        assert_eq!((all.held.len(), all.with_clients.len()), (3, 1));
+        let uncertain = all.lost.iter().filter(|lost| lost.reason == GapReason::CrashSkip).count();
+        assert_eq!((all.lost.len(), uncertain), (4, 3));
     }
 
     #[test]
-    fn who_leaves_a_store_gives_up_what_it_held_but_for_what_clients_have() {
-        let adopted = known(&[
+    fn a_move_gives_up_all_held_positions_except_those_of_clients() {
+        let moved = record(&[
             (1, 5, "issued"),
             (5, 10, "issued"),
             (10, 40, "held"),
@@ -214,14 +205,14 @@ mod tests {
             (7, 8, "document dead"),
         ])
         .moved_scope();
-        assert_eq!((adopted.cursor.version, adopted.gapless_from), (7, 3));
-        assert_eq!(adopted.ledger, [PositionRange::new(1, 10).unwrap()]);
-        let lost: u64 = adopted.lost.iter().map(|missing| missing.range.count()).sum();
-        assert_eq!(lost, 40 - 4 + 15, "{:?}", shown(&adopted.lost));
-        let uncertain = adopted.lost.iter().filter(|missing| missing.reason.is_uncertain());
+        assert_eq!((moved.cursor.version, moved.gapless_from), (7, 3));
+        assert_eq!(moved.ledger, [PositionRange::new(1, 10).unwrap()]);
+        let lost: u64 = moved.lost.iter().map(|missing| missing.range.count()).sum();
+        assert_eq!(lost, 40 - 4 + 15, "{:?}", moved.lost);
+        let uncertain = moved.lost.iter().filter(|missing| missing.reason.is_uncertain());
         assert_eq!(uncertain.map(|missing| missing.range.count()).sum::<u64>(), lost - 2);
-        let pushed =
-            MissingRange { range: PositionRange::new(50, 55).unwrap(), reason: GapReason::PoolInvalidated };
-        assert!(adopted.lost.contains(&pushed), "{:?}", shown(&adopted.lost));
+        let range = PositionRange::new(50, 55).unwrap();
+        let pushed = MissingRange { range, reason: GapReason::PoolInvalidated };
+        assert!(moved.lost.contains(&pushed), "{:?}", moved.lost);
     }
 }

@@ -1,11 +1,11 @@
-//! Adopted positions: another system has issued their numbers, so every grant passes over them.
+//! Adopted positions: another system has issued their numbers, so every grant skips them.
 
 use bates_pattern::Position;
 
 use super::Request;
 use crate::document::{AssignError, AssignRequest};
 use crate::range::PositionRange;
-use crate::store::{Cursor, StoreError};
+use crate::store::{Cursor, StoreError, StoreResult};
 
 /// Rows of the first page; each later page has ten times as many, up to `PAGE_MAX`.
 const PAGE_MIN: usize = 1_000;
@@ -14,7 +14,7 @@ const PAGE_MAX: usize = 100_000;
 /// Free positions to know ahead of documents: more than a batch needs, unless rules reject nearly everything.
 const FREE_MIN: u64 = 100_000;
 
-/// Max adopted positions inside one lease: each is kept in memory.
+/// Max adopted positions inside one held range: each is kept in memory.
 const SKIPPED_MAX: usize = 16_384;
 
 /// Invariant: they are complete from where the cursor may stand during the batch, also after a release.
@@ -43,7 +43,7 @@ impl Default for AdoptedPositions {
 }
 
 impl AdoptedPositions {
-    /// What these requests need, not read yet. `adopted_to` is the first position past all adopted ones of the scope.
+    /// For these requests, with no page read yet. `adopted_to` is the first position past all adopted ones.
     pub fn for_requests<'r>(
         cursor: Cursor,
         adopted_to: u64,
@@ -71,12 +71,11 @@ impl AdoptedPositions {
         Self { known_to: from, from, free, ..Self::default() }
     }
 
-    /// What the store has to read next; `None` once enough is known.
+    /// The page to read next; `None` once enough is known.
     pub fn missing_page(&self) -> Option<AdoptedPage> {
-        let is_enough =
-            self.known_to == u64::MAX || self.known_to - self.from >= self.free + self.positions.len() as u64;
-        let is_first = self.positions.is_empty() && self.known_to != u64::MAX;
-        (is_first || !is_enough).then_some(AdoptedPage { from: self.known_to, limit: self.page_rows })
+        let is_enough = || self.known_to - self.from >= self.free + self.positions.len() as u64;
+        let is_missing = self.known_to != u64::MAX && (self.positions.is_empty() || !is_enough());
+        is_missing.then_some(AdoptedPage { from: self.known_to, limit: self.page_rows })
     }
 
     /// Adds the page that [`AdoptedPositions::missing_page`] asked for.
@@ -97,12 +96,7 @@ impl AdoptedPositions {
     }
 
     /// The first run of free positions from `next` on: at most `count`, below `end`. `None` if none is free.
-    pub(super) fn free_run(
-        &self,
-        mut next: u64,
-        count: u64,
-        end: u64,
-    ) -> Result<Option<PositionRange>, StoreError> {
+    pub(super) fn free_run(&self, mut next: u64, count: u64, end: u64) -> StoreResult<Option<PositionRange>> {
         let known_end = end.min(self.known_to);
         let mut ahead = self.from(next).iter().copied().peekable();
         while ahead.next_if_eq(&next).is_some() {
@@ -118,7 +112,7 @@ impl AdoptedPositions {
         next: u64,
         count: u64,
         end: u64,
-    ) -> Result<Option<(PositionRange, Vec<Position>)>, StoreError> {
+    ) -> StoreResult<Option<(PositionRange, Vec<Position>)>> {
         let known_end = end.min(self.known_to);
         let (mut at, mut to, mut free, mut between) = (next, next, 0, Vec::new());
         let mut adopted = self.from(next).iter().copied();
@@ -161,8 +155,8 @@ impl AdoptedPositions {
     }
 }
 
-/// An error if no free position is known and the scope goes on: a later request finds the cursor further on.
-fn known<T>(free: Option<T>, known_end: u64, end: u64) -> Result<Option<T>, StoreError> {
+/// An error if no free position is known before the end of the scope: a later request finds the cursor further on.
+fn known<T>(free: Option<T>, known_end: u64, end: u64) -> StoreResult<Option<T>> {
     if free.is_none() && known_end < end { Err(too_many()) } else { Ok(free) }
 }
 
@@ -182,21 +176,24 @@ mod tests {
         AdoptedPositions { positions: positions.iter().copied().collect(), ..AdoptedPositions::default() }
     }
 
+    fn free(adopted: &BTreeSet<u64>) -> Vec<u64> {
+        (3..40).filter(|position| !adopted.contains(position)).collect()
+    }
+
     proptest! {
         #[test]
-        fn runs_are_all_that_is_free_each_once(all in prop::collection::btree_set(0_u64..40, 0..30), count in 1_u64..9) {
+        fn runs_cover_each_free_position_once(all in prop::collection::btree_set(0_u64..40, 0..30), count in 1_u64..9) {
             let (mut next, mut seen) = (3, Vec::new());
             while let Some(run) = adopted(&all).free_run(next, count, 40).unwrap() {
                 prop_assert!(run.count() <= count);
                 seen.extend(run.from()..run.to());
                 next = run.to();
             }
-            let free: Vec<u64> = (3..40).collect::<BTreeSet<_>>().difference(&all).copied().collect();
-            prop_assert_eq!(seen, free);
+            prop_assert_eq!(seen, free(&all));
         }
 
         #[test]
-        fn spans_are_all_that_is_free_each_once_and_as_many_as_were_asked_for(
+        fn spans_cover_each_free_position_once_with_the_requested_count(
             all in prop::collection::btree_set(0_u64..40, 0..30),
             count in 1_u64..9,
         ) {
@@ -206,15 +203,14 @@ mod tests {
                 prop_assert_eq!(last, count, "only the last one is shorter");
                 let between: BTreeSet<u64> = between.iter().map(|position| position.value()).collect();
                 prop_assert!(between.is_subset(&all));
-                let free: Vec<u64> = (range.from()..range.to()).filter(|at| !between.contains(at)).collect();
-                prop_assert_eq!(free.last(), Some(&(range.to() - 1)));
-                last = free.len() as u64;
+                let within: Vec<u64> = (range.from()..range.to()).filter(|at| !between.contains(at)).collect();
+                prop_assert_eq!(within.last(), Some(&(range.to() - 1)));
+                last = within.len() as u64;
                 prop_assert!(last <= count);
-                seen.extend(free);
+                seen.extend(within);
                 next = range.to();
             }
-            let free: Vec<u64> = (3..40).collect::<BTreeSet<_>>().difference(&all).copied().collect();
-            prop_assert_eq!(seen, free);
+            prop_assert_eq!(seen, free(&all));
         }
     }
 
@@ -231,15 +227,11 @@ mod tests {
             rows += page.len();
             adopted.add_page(page.into_iter().filter_map(Position::new).collect());
         }
-        assert_eq!(
-            rows, 111_000,
-            "10,000 free positions need 90,000 adopted ones, in pages of 1,000, 10,000 and 100,000"
-        );
+        // 10,000 free positions need 90,000 adopted ones, in pages of 1,000, 10,000 and 100,000.
+        assert_eq!(rows, 111_000);
         assert_eq!(adopted.free_run(500, 5, 1_000_000), Ok(PositionRange::new(500, 501)));
-        assert!(adopted.free_run(999_999, 1, 2_000_000).is_err(), "nothing is known of the end");
-        assert!(
-            AdoptedPositions::for_requests(cursor, 500, []).missing_page().is_none(),
-            "all lie behind the cursor"
-        );
+        assert!(adopted.free_run(999_999, 1, 2_000_000).is_err(), "the end is not known");
+        let passed = AdoptedPositions::for_requests(cursor, 500, []);
+        assert!(passed.missing_page().is_none(), "the cursor has passed all of them");
     }
 }

@@ -11,7 +11,7 @@ use crate::gap::GapReason;
 use crate::range::{PositionRange, RangeSet};
 use crate::scope::ScopeId;
 use crate::series::Promise;
-use crate::store::{Cursor, StoreError};
+use crate::store::{Cursor, StoreError, StoreResult};
 use bates_pattern::Position;
 
 /// `keys` are those of the whole batch: a key that a request uses here is known to the scopes that are decided later.
@@ -77,10 +77,9 @@ impl Decider<'_> {
         let version = self.move_to(range.to()).version;
         match request.purpose {
             GrantPurpose::Hold => {
-                let used_to = request.held_from.unwrap_or(range.from());
                 self.change.held.push(range);
-                self.change.used_to = Some(used_to);
-                self.change.held_from = Some(used_to);
+                self.change.used_to = request.held_from.or(Some(range.from()));
+                self.change.held_from = self.change.used_to;
             }
             GrantPurpose::Issue => self.change.issue(range),
             GrantPurpose::Pool => self.change.pooled.push(range),
@@ -90,8 +89,8 @@ impl Decider<'_> {
     }
 
     /// Invariant: the cursor goes back only if it stands where the holder left it *and* was not written since: another
-    /// release may have brought it back to the same place.
-    fn release(&mut self, release: &ReleaseRequest) -> Result<ReleaseOutcome, StoreError> {
+    /// release may have brought it back to the same position.
+    fn release(&mut self, release: &ReleaseRequest) -> StoreResult<ReleaseOutcome> {
         if self.cursor.is_none() && self.before.series.is_none() {
             return Err(self.unknown_series());
         }
@@ -109,28 +108,23 @@ impl Decider<'_> {
     }
 
     /// A request whose key was used before gets the same answer, even if the scope is exhausted now, and no position.
-    fn assign(
-        &mut self,
-        assign: &AssignRequest,
-        keys: &mut IdempotencyKeys,
-    ) -> Result<Assignment, AssignError> {
-        self.check_promise(assign.promise)?;
-        if let Some(known) = keys.answer(assign) {
+    fn assign(&mut self, of: &AssignRequest, keys: &mut IdempotencyKeys) -> Result<Assignment, AssignError> {
+        self.check_promise(of.promise)?;
+        if let Some(known) = keys.answer(of) {
             return known;
         }
-        let next = self.next(assign.scopes_max, assign.start)?;
-        let (position, number) = self.adopted().first_accepted(assign, next)?;
+        let next = self.next(of.scopes_max, of.start)?;
+        let (position, number) = self.adopted().first_accepted(of, next)?;
         let range = PositionRange::one(position);
         self.move_to(range.to());
         self.change.issue(range);
-        let state = assign.content.state();
-        let assignment =
-            Assignment { document_id: assign.document_id, position, number, state, is_new: true };
-        keys.put(assign, &assignment);
+        let (document_id, state) = (of.document_id, of.content.state());
+        let assignment = Assignment { document_id, position, number, state, is_new: true };
+        keys.put(of, &assignment);
         Ok(assignment)
     }
 
-    fn raise_floor(&mut self, floor: u64) -> Result<Cursor, StoreError> {
+    fn raise_floor(&mut self, floor: u64) -> StoreResult<Cursor> {
         self.change.resets_pool_server = true;
         let next = self.next_for_operator()?;
         if let Some(cursor) = self.cursor.filter(|cursor| cursor.next >= floor) {
@@ -141,7 +135,7 @@ impl Decider<'_> {
     }
 
     /// Invariant: the version rises, so a range that was granted before and may hold adopted positions is not released.
-    fn adopt(&mut self, positions: &[Position]) -> Result<u64, StoreError> {
+    fn adopt(&mut self, positions: &[Position]) -> StoreResult<u64> {
         self.change.resets_pool_server = true;
         let next = self.fence()?.next;
         self.change.adopted.extend(positions);
@@ -160,7 +154,7 @@ impl Decider<'_> {
     }
 
     /// A scope without a cursor has no range that could be released.
-    fn write_off(&mut self) -> Result<(), StoreError> {
+    fn write_off(&mut self) -> StoreResult<()> {
         if self.cursor.is_some() {
             self.fence()?;
         }
@@ -170,7 +164,7 @@ impl Decider<'_> {
     }
 
     /// Raises the version of the cursor, which a release compares.
-    fn fence(&mut self) -> Result<Cursor, StoreError> {
+    fn fence(&mut self) -> StoreResult<Cursor> {
         let next = self.next_for_operator()?;
         Ok(self.move_to(next))
     }
@@ -179,7 +173,7 @@ impl Decider<'_> {
         self.newly_adopted.as_ref().unwrap_or(&self.before.adopted)
     }
 
-    /// Refuses a node that does not know yet what the series promises.
+    /// Refuses a node that does not know the current promise yet.
     fn check_promise(&self, asked: Option<Promise>) -> Result<(), GrantError> {
         match (asked, self.before.promise) {
             (Some(asked), Some(pinned)) if asked != pinned => {
@@ -200,7 +194,7 @@ impl Decider<'_> {
     }
 
     /// As `next`, for operators: no limit of scopes, and a new scope begins where the series was pinned to begin.
-    fn next_for_operator(&self) -> Result<u64, StoreError> {
+    fn next_for_operator(&self) -> StoreResult<u64> {
         match (self.cursor, self.before.series) {
             (Some(cursor), _) => Ok(cursor.next),
             (None, Some(series)) => Ok(series.start),

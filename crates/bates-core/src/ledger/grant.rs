@@ -9,9 +9,9 @@ use bates_pattern::Position;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrantRequest {
     pub scope_id: ScopeId,
-    /// At least 1. Fewer are granted at the end of the space and, except for a lease, before adopted positions; never 0.
+    /// At least 1. Fewer are granted at the end of the space and, except to hold, before adopted positions; never 0.
     pub count: u64,
-    /// How many of them callers wait for now. Less than `count` only for a lease.
+    /// How many of them callers wait for now. Less than `count` only to hold.
     pub count_needed: u64,
     /// Where a new scope begins.
     pub start: u64,
@@ -19,25 +19,25 @@ pub struct GrantRequest {
     pub end: u64,
     pub scopes_max: u64,
     pub purpose: GrantPurpose,
-    /// What this process knows the series to promise; a shared store refuses an outdated one. `None` is not checked.
+    /// The promise that this process knows; a shared store refuses an outdated one. `None` is not checked.
     pub promise: Option<Promise>,
-    /// For a lease: the first position that the holder still holds of earlier leases. It has handed out all below it.
+    /// To hold: the first position that the process still holds of earlier ranges. It has handed out all below it.
     pub held_from: Option<u64>,
 }
 
-/// A lease takes at most 1/64 of the remaining space, or what callers wait for: so what nodes hold, and a crash skips,
-/// gets small before the end, and the last positions are granted one by one.
+/// A held range takes at most 1/64 of the remaining space, or the positions that callers wait for. So nodes hold, and a
+/// crash skips, little near the end, and the last positions are granted one by one.
 const HOLD_SHARE_DIVISOR: u64 = 64;
 
 impl GrantRequest {
-    /// How many positions a lease may have where the cursor stands at `next`.
+    /// How many positions may be held at once where the cursor stands at `next`.
     pub(super) fn hold_count(&self, next: u64) -> u64 {
         let share = self.end.saturating_sub(next) / HOLD_SHARE_DIVISOR;
         self.count.min(share.max(self.count_needed).max(1))
     }
 }
 
-/// What becomes of granted positions.
+/// How granted positions are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GrantPurpose {
     /// They are held in memory and handed out later.
@@ -61,11 +61,11 @@ pub struct Grant {
     pub range: PositionRange,
     /// The version of the cursor after the grant.
     pub version: u64,
-    /// Adopted positions in the range, ascending, which must not be handed out. Only a lease has any.
+    /// Adopted positions in the range, ascending, which must not be handed out. Only a held range has any.
     pub adopted: Vec<Position>,
 }
 
-/// The unused end of a lease.
+/// The unused end of a held range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReleaseRequest {
     pub scope_id: ScopeId,
@@ -77,7 +77,7 @@ pub struct ReleaseRequest {
     pub lost: Vec<PositionRange>,
 }
 
-/// What became of a tail.
+/// The effect of a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReleaseOutcome {
     /// The cursor went back; the positions will be granted again.

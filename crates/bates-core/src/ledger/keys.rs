@@ -70,8 +70,8 @@ impl IdempotencyKeys {
 
     pub(super) fn add(&mut self, assign: &AssignRequest) {
         if let Some(idempotency) = &assign.idempotency {
-            let inserted = KeyUse { digest: idempotency.digest, document_id: assign.document_id };
-            let entry = Entry { first_use: inserted, is_new: false, used_by: None };
+            let first_use = KeyUse { digest: idempotency.digest, document_id: assign.document_id };
+            let entry = Entry { first_use, is_new: false, used_by: None };
             self.0.entry(IdempotencyKey::of(assign, idempotency)).or_insert(entry);
         }
     }
@@ -81,7 +81,7 @@ impl IdempotencyKeys {
         self.0.iter().map(|(key, entry)| (key, entry.first_use)).collect()
     }
 
-    /// Adds what the store has of each key, in their order. `None` if one is missing: then decide nothing.
+    /// Adds the state of each key in the store, in their order. `None` if one is missing: then decide nothing.
     pub fn learn(mut self, known: Vec<KeyState>) -> Option<Self> {
         if known.len() != self.0.len() {
             return None;
@@ -123,19 +123,16 @@ impl IdempotencyKeys {
 
     /// New keys that no request used: a store that has inserted them removes them.
     pub fn unused(&self) -> Vec<&IdempotencyKey> {
-        self.0
-            .iter()
-            .filter(|(_, entry)| entry.is_new && entry.used_by.is_none())
-            .map(|(key, _)| key)
-            .collect()
+        let unused = self.0.iter().filter(|(_, entry)| entry.is_new && entry.used_by.is_none());
+        unused.map(|(key, _)| key).collect()
     }
 
     /// New keys whose first request was refused or no longer waits, so that a later request used them.
     pub fn reused(&self) -> Vec<(&IdempotencyKey, KeyUse)> {
         let reused = self.0.iter().filter_map(|(key, entry)| {
             let (digest, assignment) = entry.used_by.as_ref().filter(|_| entry.is_new)?;
-            let taken = KeyUse { digest: *digest, document_id: assignment.document_id };
-            (taken != entry.first_use).then_some((key, taken))
+            let key_use = KeyUse { digest: *digest, document_id: assignment.document_id };
+            (key_use != entry.first_use).then_some((key, key_use))
         });
         reused.collect()
     }

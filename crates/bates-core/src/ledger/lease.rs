@@ -1,4 +1,4 @@
-//! How a lease of a client ends: what of it is lost, and which report is refused.
+//! How a client lease ends: which positions are lost, and which report is refused.
 
 use crate::gap::{GapReason, MissingRange};
 use crate::lease::ClientLease;
@@ -21,8 +21,8 @@ pub enum LeaseEnd {
 }
 
 impl LeaseEnd {
-    /// Ends a lease: the `unused` positions are lost, all others were used. Only if it has ended, the store writes: it
-    /// removes the lease and adds what is missing.
+    /// Ends a lease: the `unused` positions are lost, all others were used. Only for `Ended` the store removes the lease
+    /// and adds its gaps.
     pub fn decide(lease: Option<ClientLease>, unused: &[PositionRange]) -> Self {
         let Some(ClientLease { scope_id, ranges: leased, .. }) = lease else { return Self::Unknown };
         let held = RangeSet::of(leased.iter().copied());
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_used_is_lost_and_what_was_never_leased_is_refused() {
+    fn unused_positions_are_lost_and_positions_outside_the_lease_are_refused() {
         let scope_id = ScopeId { series: "key".parse().unwrap(), scope: ScopeKey::new([], None).unwrap() };
         let lease = || ClientLease {
             id: Uuid::nil(),

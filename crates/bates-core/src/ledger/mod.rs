@@ -1,6 +1,6 @@
 //! The numbering rules: what each request for a scope gets, and what changes in the store.
 //!
-//! A store loads the rows that a batch touches, calls [`decide`] for each scope, and writes each [`ScopeChange`] in the
+//! A store loads the rows that a batch touches, calls [`decide()`] for each scope, and writes each [`ScopeChange`] in the
 //! same transaction. Must never know a database, a clock or randomness.
 
 mod adopted;
@@ -14,7 +14,7 @@ use crate::document::{AssignError, AssignRequest, Assignment, NewDocument};
 use crate::gap::{GapReason, MissingRange};
 use crate::range::{PositionRange, RangeSet};
 use crate::series::Promise;
-use crate::store::{Cursor, StoreError};
+use crate::store::{Cursor, StoreError, StoreResult};
 use bates_pattern::Position;
 
 pub use adopted::{AdoptedPage, AdoptedPositions};
@@ -30,7 +30,7 @@ pub use pool::{
 #[derive(Clone, Debug)]
 pub enum Request {
     Grant(GrantRequest),
-    /// Take back the unused end of a range.
+    /// Take back the unused end of a held range.
     Release(ReleaseRequest),
     /// Number a document, or reserve a number for one.
     Assign(Box<AssignRequest>),
@@ -40,7 +40,7 @@ pub enum Request {
     Adopt(Vec<Position>),
     /// The holder gives these positions up unused; only those that it holds are lost.
     GiveUp(Vec<PositionRange>),
-    /// The holders count as crashed: whether they used what they hold is not known.
+    /// The holders count as crashed: whether they used their positions is not known.
     WriteOff,
     /// Refuse later releases of ranges that were granted before.
     Fence,
@@ -50,14 +50,14 @@ pub enum Request {
 pub enum Outcome {
     Grant(Result<Grant, GrantError>),
     /// Whether the cursor went back.
-    Release(Result<ReleaseOutcome, StoreError>),
+    Release(StoreResult<ReleaseOutcome>),
     Assign(Result<Assignment, AssignError>),
     /// Where the cursor stands afterwards.
-    RaiseFloor(Result<Cursor, StoreError>),
+    RaiseFloor(StoreResult<Cursor>),
     /// How many of the positions had been granted before.
-    Adopt(Result<u64, StoreError>),
+    Adopt(StoreResult<u64>),
     /// A request that only changes the store.
-    Change(Result<(), StoreError>),
+    Change(StoreResult<()>),
 }
 
 impl Request {
@@ -93,7 +93,7 @@ pub struct ScopeBefore {
     pub series: Option<SeriesBefore>,
     /// A store that is not shared leaves it out.
     pub promise: Option<Promise>,
-    /// From where the cursor may stand during the batch: see [`AdoptedPositions::needed`].
+    /// Those that the batch may meet: see [`AdoptedPositions::for_requests`].
     pub adopted: AdoptedPositions,
     /// The first position that this process still holds. A store with several nodes leaves it out.
     pub held_from: Option<u64>,
@@ -112,12 +112,12 @@ pub struct SeriesBefore {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
-    /// What each request gets, in the order of the requests.
+    /// In the order of the requests.
     pub outcomes: Vec<Outcome>,
     pub change: ScopeChange,
 }
 
-/// What the store writes for one scope, all in one transaction.
+/// The changes that the store writes for one scope, all in one transaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScopeChange {
     pub cursor: Option<Cursor>,
@@ -129,13 +129,13 @@ pub struct ScopeChange {
     pub held: Vec<PositionRange>,
     /// Ranges that this process holds for a pool.
     pub pooled: Vec<PositionRange>,
-    /// Ranges that callers have, for a store that keeps what a process holds as one range.
+    /// Ranges that callers have, for a store that keeps the held positions of a process as one range.
     pub handed_out: Vec<PositionRange>,
     /// This process has handed out all that it held below this position.
     pub used_to: Option<u64>,
-    /// As `used_to`, because the scope is exhausted: see [`Decision::know_holders`].
+    /// As `used_to`, because the scope is exhausted: see [`Decision::set_holders`].
     pub used_to_if_exhausted: Option<u64>,
-    /// This process holds nothing below this position any more, except what `leased` adds.
+    /// This process holds nothing below this position any more, except what `held` adds.
     pub released_to: Option<u64>,
     /// The first position that this process holds afterwards, for a store that keeps it with the cursor.
     pub held_from: Option<u64>,
@@ -171,20 +171,18 @@ impl ScopeChange {
 impl Decision {
     /// Whether a request found the scope exhausted.
     pub fn is_exhausted(&self) -> bool {
-        self.outcomes.iter().any(|outcome| matches!(outcome.exhausted(), Some(GrantError::Exhausted { .. })))
+        self.outcomes.iter().any(|outcome| matches!(outcome.error(), Some(GrantError::Exhausted { .. })))
     }
 
-    /// For an exhausted scope: `holds_spent` if this node has leases in the store, `elsewhere` if other nodes have.
-    pub fn set_holders(&mut self, holds_spent: bool, elsewhere: bool) {
+    /// For an exhausted scope: `holds_spent` if this node holds ranges in the store, `is_elsewhere` if others do.
+    pub fn set_holders(&mut self, holds_spent: bool, is_elsewhere: bool) {
         let Self { outcomes, change } = self;
         change.used_to = change.used_to.max(change.used_to_if_exhausted.filter(|_| holds_spent));
         for outcome in outcomes {
-            match outcome {
-                Outcome::Grant(Err(GrantError::Exhausted { elsewhere: told, .. }))
-                | Outcome::Assign(Err(AssignError::Grant(GrantError::Exhausted {
-                    elsewhere: told, ..
-                }))) => *told = elsewhere,
-                _ => {}
+            if let Outcome::Grant(Err(error)) | Outcome::Assign(Err(AssignError::Grant(error))) = outcome
+                && let GrantError::Exhausted { elsewhere, .. } = error
+            {
+                *elsewhere = is_elsewhere;
             }
         }
     }
@@ -196,7 +194,7 @@ impl Outcome {
         if let Self::Grant(grant) = self { grant } else { unreachable!("{self:?} is not of a grant") }
     }
 
-    pub fn into_release(self) -> Result<ReleaseOutcome, StoreError> {
+    pub fn into_release(self) -> StoreResult<ReleaseOutcome> {
         if let Self::Release(release) = self { release } else { unreachable!("{self:?} is not of a release") }
     }
 
@@ -204,19 +202,19 @@ impl Outcome {
         if let Self::Assign(assign) = self { assign } else { unreachable!("{self:?} is not of a document") }
     }
 
-    pub fn into_floor(self) -> Result<Cursor, StoreError> {
+    pub fn into_floor(self) -> StoreResult<Cursor> {
         if let Self::RaiseFloor(floor) = self { floor } else { unreachable!("{self:?} is not of a floor") }
     }
 
-    pub fn into_adopted(self) -> Result<u64, StoreError> {
+    pub fn into_adopted(self) -> StoreResult<u64> {
         if let Self::Adopt(adopted) = self { adopted } else { unreachable!("{self:?} is not of an adoption") }
     }
 
-    pub fn into_change(self) -> Result<(), StoreError> {
+    pub fn into_change(self) -> StoreResult<()> {
         if let Self::Change(change) = self { change } else { unreachable!("{self:?} is not of a change") }
     }
 
-    fn exhausted(&self) -> Option<&GrantError> {
+    fn error(&self) -> Option<&GrantError> {
         match self {
             Self::Grant(Err(error)) | Self::Assign(Err(AssignError::Grant(error))) => Some(error),
             _ => None,

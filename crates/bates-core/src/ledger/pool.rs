@@ -1,6 +1,6 @@
-//! The rules of shared pools: which epoch a pool has, and what became of the positions that were granted to it.
+//! The rules of shared pools: the epoch of a pool, and the fate of the positions that were granted to it.
 //!
-//! Invariant: a position leaves the rows of a pool only together with what became of it: it was popped, or it is lost.
+//! Invariant: a position leaves the rows of a pool only if it was popped, or in the change that records it as lost.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::range::{PositionRange, RangeSet};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pool {
-    /// Raised whenever what the pool holds can no longer be trusted.
+    /// Raised whenever the content of the list can no longer be trusted.
     pub epoch: u64,
     /// The server that the epoch began on; `None` if it is not known any more.
     pub server: Option<ServerIdentity>,
@@ -25,7 +25,7 @@ pub struct ServerIdentity {
 }
 
 impl ServerIdentity {
-    /// A server of which both are known.
+    /// `None` unless both are known.
     pub fn known(run: Option<&str>, replication: Option<&str>) -> Option<Self> {
         Some(Self { run: run?.into(), replication: replication?.into() })
     }
@@ -37,7 +37,7 @@ pub struct RenewRequest {
     pub server: ServerIdentity,
 }
 
-/// What became of positions that were granted to a pool.
+/// The fate of positions that were granted to a pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolSettlement {
     pub epoch: u64,
@@ -94,7 +94,7 @@ pub struct PoolBefore<H> {
     pub held_from: Option<u64>,
 }
 
-/// What the store writes for a pool, all in one transaction.
+/// The changes that the store writes for a pool, all in one transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolChange<H> {
     pub pool: Pool,
@@ -105,7 +105,7 @@ pub struct PoolChange<H> {
 }
 
 impl<H: Clone + PartialEq> PoolBefore<H> {
-    /// Ends an epoch and begins the next: what was pushed before is lost. `None` if the epoch is another one.
+    /// Ends an epoch and begins the next: positions pushed before are lost. `None` if the epoch is another one.
     ///
     /// Invariant: of all nodes that saw an epoch, one ends it.
     pub fn renew(self, renewal: RenewRequest) -> Option<PoolChange<H>> {
@@ -115,12 +115,11 @@ impl<H: Clone + PartialEq> PoolBefore<H> {
         let mut rows = Rows::of(&self.rows);
         let pushed = rows.take(PoolState::Pushed, &RangeSet::of(PositionRange::new(0, u64::MAX)));
         rows.lose(&pushed, GapReason::PoolInvalidated);
-        Some(
-            rows.change(&self.rows, Pool { epoch: renewal.expected_epoch + 1, server: Some(renewal.server) }),
-        )
+        let pool = Pool { epoch: renewal.expected_epoch + 1, server: Some(renewal.server) };
+        Some(rows.change(&self.rows, pool))
     }
 
-    /// Decides what becomes of positions that were granted to the pool. A second call changes nothing.
+    /// Decides the fate of positions that were granted to the pool. A second call changes nothing.
     pub fn settle(self, settlement: &PoolSettlement) -> PoolChange<H> {
         let is_current = self.pool.epoch == settlement.epoch;
         let mut rows = Rows::of(&self.rows);
@@ -176,7 +175,7 @@ impl<H: Clone + PartialEq> Rows<H> {
         self.lost.extend(MissingRange::all(ranges.iter(), reason));
     }
 
-    /// Joins popped ranges, so that there are no more rows than leases, and forgets those with nothing held below.
+    /// Joins popped ranges to keep the rows few, and forgets those with nothing held below.
     fn forget_popped(&mut self, held_from: Option<u64>) {
         let popped = self.take(PoolState::Popped, &RangeSet::of(PositionRange::new(0, u64::MAX)));
         let Some(first) = popped.first() else { return };
@@ -250,7 +249,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_position_becomes_what_was_settled_and_nothing_changes_twice(
+        fn each_position_gets_its_settled_state_and_a_second_call_changes_nothing(
             rows in rows(), pushed in range(), unused in range(), popped_to in prop::option::of(0..END),
             epoch in 1_u64..3, held_from in prop::option::of(0..END),
         ) {
@@ -287,7 +286,7 @@ mod tests {
         }
 
         #[test]
-        fn a_new_epoch_loses_what_was_pushed_and_nothing_else(rows in rows()) {
+        fn a_new_epoch_loses_pushed_positions_and_no_others(rows in rows()) {
             let server = ServerIdentity { run: "run".into(), replication: "replication".into() };
             let before = PoolBefore { pool: pool(1), rows: rows.clone(), held_from: None };
             prop_assert_eq!(before.clone().renew(RenewRequest { expected_epoch: 0, server: server.clone() }), None);
@@ -301,11 +300,11 @@ mod tests {
         }
     }
 
-    /// What a process holds is known by its first position, so what was popped above it must stay known.
+    /// The store knows only the first position that a process holds, so popped positions after it must stay known.
     #[test]
-    fn what_was_popped_is_kept_while_something_is_held_below_it() {
-        let row =
-            |from, to, state| PooledRange { range: PositionRange::new(from, to).unwrap(), state, holder: 0 };
+    fn popped_positions_stay_known_while_a_process_holds_earlier_ones() {
+        let range = |from, to| PositionRange::new(from, to).unwrap();
+        let row = |from, to, state| PooledRange { range: range(from, to), state, holder: 0 };
         let (pushed, popped) = (PoolState::Pushed, PoolState::Popped);
         let rows = vec![row(2, 4, popped), row(10, 20, pushed), row(20, 22, popped)];
         let settled = |held_from| {

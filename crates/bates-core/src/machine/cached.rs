@@ -10,7 +10,7 @@ use crate::scope::{ScopeError, ScopeKey, ScopeParams};
 use crate::series::{OpenScope, SeriesEntry};
 use crate::store::Store;
 
-/// A scope rendered and named once, for many calls.
+/// A scope opened once for many calls.
 #[derive(Clone, Debug)]
 pub struct PreparedScope {
     scope: Scope,
@@ -27,9 +27,7 @@ pub enum NotCached {
     /// The series is gapless or audited, shows a date that must be computed, or is ordered and has documents.
     #[error("each number of this series has to be waited for")]
     Never,
-    #[error(
-        "the numbers are held by the process that this one was forked from: only that process hands them out"
-    )]
+    #[error("this process was forked from the one that holds the numbers: only that one hands them out")]
     Forked,
     #[error("the numbering machine is closed")]
     Stopping,
@@ -44,9 +42,9 @@ impl PreparedScope {
 }
 
 impl SeriesEntry {
-    /// Where the series shows a date and `name` has none, the scope keeps the date of `moment` for good.
-    pub fn prepare(&self, name: ScopeParams<'_>, moment: Timestamp) -> Result<PreparedScope, ScopeError> {
-        let OpenScope { scope, scope_id, .. } = self.open_scope(name, || moment)?;
+    /// Where the series shows a date and `params` has none, the scope keeps the date of `moment` for good.
+    pub fn prepare(&self, params: ScopeParams<'_>, moment: Timestamp) -> Result<PreparedScope, ScopeError> {
+        let OpenScope { scope, scope_id, .. } = self.open_scope(params, || moment)?;
         Ok(PreparedScope { scope, key: scope_id.scope })
     }
 }
@@ -57,19 +55,15 @@ impl<S: Store> Machine<S> {
     }
 
     /// The next number of a scope, if it is held in memory. Otherwise starts fetching it.
-    pub fn try_next(
-        &self,
-        entry: &SeriesEntry,
-        ready: &PreparedScope,
-    ) -> Result<(Position, String), NotCached> {
-        // Invariant: what has to be recorded first, or written down, never leaves this way.
+    pub fn try_next(&self, entry: &SeriesEntry, of: &PreparedScope) -> Result<(Position, String), NotCached> {
+        // Invariant: a number that must be recorded or written to the store first never leaves this way.
         if entry.spec.audit.is_on() || self.dispenser.direct_purpose(&entry.series).is_some() {
             return Err(NotCached::Never);
         }
-        while let Some(taken) = self.dispenser.try_take(&entry.series, ready.key.as_str(), 1) {
+        while let Some(taken) = self.dispenser.try_take(&entry.series, of.key.as_str(), 1) {
             let Some(position) = Position::new(taken.first.from()) else { continue };
             // A rejected position is neither a number nor a gap.
-            if let Ok(text) = ready.scope.number(position) {
+            if let Ok(text) = of.scope.number(position) {
                 entry.counts.add_issued(1);
                 return Ok((position, text));
             }
@@ -80,7 +74,7 @@ impl<S: Store> Machine<S> {
         if self.dispenser.is_closing() {
             return Err(NotCached::Stopping);
         }
-        self.dispenser.prefetch(&entry.series, &ready.key);
+        self.dispenser.prefetch(&entry.series, &of.key);
         Err(NotCached::Now)
     }
 
@@ -102,7 +96,7 @@ impl<S: Store> Machine<S> {
         Some(taken)
     }
 
-    /// Starts fetching the first numbers of the scope that `key` names, so that callers with many keys wait once.
+    /// Starts fetching the first numbers of the scope of `key`, so that callers with many keys wait once.
     pub fn prefetch_by_key(&self, key: &str) {
         let Some(entry) = self.series_by_key(key) else { return };
         let Some(parameters) = entry.key().and_then(|template| template.read(key)) else { return };

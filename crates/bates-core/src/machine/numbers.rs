@@ -1,4 +1,4 @@
-//! Numbers that were given.
+//! Rendered numbers.
 
 use bates_pattern::{Position, Scope};
 
@@ -28,9 +28,9 @@ impl Numbers {
     }
 
     /// The numbers of the positions that the rules accept.
-    pub fn rendered(scope: &Scope, lease: PositionRange, value: ListValue) -> Self {
+    pub fn rendered(scope: &Scope, range: PositionRange, value: ListValue) -> Self {
         let mut numbers = Self::of(value);
-        numbers.add(scope, &lease.into());
+        numbers.add(scope, &range.into());
         numbers
     }
 
@@ -46,7 +46,7 @@ impl Numbers {
         self.each.iter().map(|number| (number.position, self.text(number.start, number.end)))
     }
 
-    /// What a list holds of each number: the whole, or the sequence part where the series says so.
+    /// The list element of each number: the whole, or the sequence part, as the series is configured.
     pub fn values(&self) -> impl ExactSizeIterator<Item = &str> {
         self.values_as(self.value)
     }
@@ -62,14 +62,14 @@ impl Numbers {
         self.each.get(at).map(|number| self.text(number.start, number.end))
     }
 
-    pub(crate) fn positions_from(&self, begin: usize) -> impl Iterator<Item = u64> {
-        self.each.iter().skip(begin).map(|number| number.position.value())
+    pub(crate) fn positions_from(&self, begin: usize) -> impl Iterator<Item = Position> {
+        self.each.iter().skip(begin).map(|number| number.position)
     }
 
     pub(crate) fn add(&mut self, scope: &Scope, taken: &TakenPositions) {
-        for lease in taken.ranges() {
-            let bounds = (Position::new(lease.from()), Position::new(lease.to() - 1));
-            let (Some(first), Some(last)) = bounds else { continue };
+        for range in taken.ranges() {
+            let bounds = Position::new(range.from()).zip(Position::new(range.to() - 1));
+            let Some((first, last)) = bounds else { continue };
             let mut walk = scope.accepted(first, last);
             let mut start = self.text.len();
             while let Some(position) = walk.next_into(&mut self.text) {

@@ -1,4 +1,4 @@
-//! Reads scopes, what comes next in one, and what an identifier could be. Never creates or touches a scope.
+//! Reads scopes and their next positions, and finds the series of an identifier. Never creates or changes a scope.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::{Machine, NextError};
 use crate::error::IssueError;
 use crate::scope::{ScopeId, ScopeKey, ScopeParams};
 use crate::series::{SeriesEntry, SeriesName};
-use crate::store::{Cursor, Store, StoreError};
+use crate::store::{Cursor, Store, StoreResult};
 
 /// Max adopted positions scanned at the end of a scope.
 const ADOPTED_AT_END_MAX: u64 = 1_000;
@@ -24,7 +24,7 @@ pub struct Peek {
     pub exists: bool,
 }
 
-/// What an identifier could be.
+/// A series that an identifier could belong to.
 #[derive(Clone, Debug)]
 pub struct IdentifierMatch {
     pub entry: Arc<SeriesEntry>,
@@ -36,29 +36,29 @@ pub struct IdentifierMatch {
 }
 
 impl<S: Store> Machine<S> {
-    /// Whether a series without parameters can issue from memory now, or never again. Starts fetching what is missing.
+    /// Whether a series without parameters can issue from memory now, or never again. Otherwise starts fetching.
     pub async fn is_ready(&self, entry: &SeriesEntry) -> Result<bool, NextError> {
         let open = self.open_scope(entry, ScopeParams::default())?;
-        let level = self.dispenser.level(&entry.series, open.key());
-        if self.dispenser.direct_purpose(&entry.series).is_some() || level.is_some_and(|level| level.held > 0)
-        {
+        let is_held = self.dispenser.level(&entry.series, open.key()).is_some_and(|level| level.held > 0);
+        if is_held || self.dispenser.direct_purpose(&entry.series).is_some() {
             return Ok(true);
         }
         self.dispenser.prefetch(&entry.series, open.key());
         Ok(self.peek(entry, ScopeParams::default()).await?.next.is_none())
     }
 
-    pub fn scope_id(&self, entry: &SeriesEntry, name: ScopeParams<'_>) -> Result<ScopeId, NextError> {
-        Ok(self.open_scope(entry, name)?.scope_id)
+    pub fn scope_id(&self, entry: &SeriesEntry, params: ScopeParams<'_>) -> Result<ScopeId, NextError> {
+        Ok(self.open_scope(entry, params)?.scope_id)
     }
 
-    pub async fn peek(&self, entry: &SeriesEntry, name: ScopeParams<'_>) -> Result<Peek, NextError> {
-        let scope_id = self.scope_id(entry, name)?;
+    pub async fn peek(&self, entry: &SeriesEntry, params: ScopeParams<'_>) -> Result<Peek, NextError> {
+        let scope_id = self.scope_id(entry, params)?;
         let found = self.dispenser.peek(&entry.series, &scope_id.scope).await;
         let found = found.map_err(IssueError::from_store(&scope_id))?;
         let (start, end) = (entry.series.start().value(), entry.series.end());
         let mut next = found.unwrap_or(start);
-        if self.has_only_adopted_left(entry, &scope_id, next).await? {
+        let adopted_left = self.has_only_adopted_left(entry, &scope_id, next).await;
+        if adopted_left.map_err(IssueError::from_store(&scope_id))? {
             next = end;
         }
         Ok(Peek {
@@ -75,28 +75,22 @@ impl<S: Store> Machine<S> {
         series: SeriesName,
         after: Option<ScopeKey>,
         limit: usize,
-    ) -> Result<Vec<(ScopeKey, Cursor)>, StoreError> {
+    ) -> StoreResult<Vec<(ScopeKey, Cursor)>> {
         self.store().scopes(series, after, limit).await
     }
 
     /// Whether only adopted positions are left of a shuffled scope: its cursor stays before them.
-    async fn has_only_adopted_left(
-        &self,
-        entry: &SeriesEntry,
-        scope_id: &ScopeId,
-        next: u64,
-    ) -> Result<bool, IssueError> {
+    async fn has_only_adopted_left(&self, entry: &SeriesEntry, of: &ScopeId, next: u64) -> StoreResult<bool> {
         let left = entry.series.end().saturating_sub(next);
         if left == 0 || left > ADOPTED_AT_END_MAX || !entry.spec.shuffled {
             return Ok(false);
         }
         let limit = usize::try_from(left).unwrap_or(usize::MAX);
-        let adopted = self.store().adopted_positions(scope_id.clone(), next, limit).await;
-        Ok(adopted.map_err(IssueError::from_store(scope_id))?.len() as u64 == left)
+        Ok(self.store().adopted_positions(of.clone(), next, limit).await?.len() as u64 == left)
     }
 
     /// Every series that an identifier could belong to, by name.
-    pub async fn find(&self, id: &str) -> Result<Vec<IdentifierMatch>, StoreError> {
+    pub async fn find(&self, id: &str) -> StoreResult<Vec<IdentifierMatch>> {
         let mut found = Vec::new();
         for entry in self.registry().entries() {
             found.extend(self.find_in(entry, id).await?);
@@ -104,11 +98,7 @@ impl<S: Store> Machine<S> {
         Ok(found)
     }
 
-    pub async fn find_in(
-        &self,
-        entry: &Arc<SeriesEntry>,
-        id: &str,
-    ) -> Result<Option<IdentifierMatch>, StoreError> {
+    pub async fn find_in(&self, entry: &Arc<SeriesEntry>, id: &str) -> StoreResult<Option<IdentifierMatch>> {
         let Ok(parsed) = entry.series.pattern().parse(id) else { return Ok(None) };
         let position = parsed.position();
         let granted = match entry.scope_of(&parsed) {

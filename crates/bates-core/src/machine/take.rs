@@ -1,5 +1,4 @@
-//! Takes numbers of a scope until there are enough, skipping rejected positions. Numbers that do not reach the caller
-//! are burned.
+//! Takes numbers of a scope, skipping rejected positions. Numbers that do not reach the caller are burned.
 
 use super::{Machine, NextError, Numbers};
 use crate::dispenser::TakeRequest;
@@ -14,7 +13,7 @@ const CHUNK: u64 = 4_096;
 /// Gives up after this many rejected positions in a row.
 const REJECTED_MAX: u64 = 1_000_000;
 
-/// Numbers taken, and the ranges they came from where these must be recorded.
+/// Numbers, and the ranges they came from if those must be recorded.
 pub(crate) struct TakenNumbers {
     pub(crate) numbers: Numbers,
     pub(crate) ranges: Vec<NumberedRange>,
@@ -27,20 +26,20 @@ pub(crate) struct NumberedRange {
 }
 
 impl TakenNumbers {
-    /// Adds the numbers of what was taken, and answers how many they are.
-    fn add(&mut self, open: &OpenScope<'_>, taken: &TakenPositions, is_noted: bool) -> usize {
+    /// Adds the numbers of positions, and answers how many they are.
+    fn add(&mut self, open: &OpenScope<'_>, taken: &TakenPositions, keeps_ranges: bool) -> usize {
         let before = self.numbers.len();
         self.numbers.add(&open.scope, taken);
-        if is_noted {
-            self.note(taken, before);
+        if keeps_ranges {
+            self.add_ranges(taken, before);
         }
         self.numbers.len() - before
     }
 
-    /// Notes what was taken, of which the numbers from `begin` on came. A range that goes on is one.
-    fn note(&mut self, taken: &TakenPositions, mut begin: usize) {
+    /// Adds the ranges of the numbers from index `begin` on. Adjacent ranges are joined.
+    fn add_ranges(&mut self, taken: &TakenPositions, mut begin: usize) {
         for range in taken.ranges() {
-            let of_range = self.numbers.positions_from(begin).take_while(|position| *position < range.to());
+            let of_range = self.numbers.positions_from(begin).take_while(|at| at.value() < range.to());
             let end = begin + of_range.count();
             match self.ranges.last_mut() {
                 Some(last) if let Some(range) = last.range.joined(range) => {
@@ -54,31 +53,30 @@ impl TakenNumbers {
 }
 
 impl<S: Store> Machine<S> {
-    /// Takes numbers, and notes their ranges if the series is audited or `is_noted` is set.
+    /// Takes numbers, and keeps their ranges if the series is audited or `keeps_ranges` is set.
     pub(crate) async fn take_numbers<'m>(
         &'m self,
         open: &'m OpenScope<'_>,
         count: u64,
-        is_noted: bool,
+        keeps_ranges: bool,
     ) -> Result<UnclaimedPositions<'m, S, TakenNumbers>, NextError> {
-        let numbers = Numbers::of(open.entry.spec.value);
-        let mut unclaimed =
-            UnclaimedPositions::new(self, &open.scope_id, TakenNumbers { numbers, ranges: Vec::new() });
+        let taken = TakenNumbers { numbers: Numbers::of(open.entry.spec.value), ranges: Vec::new() };
+        let mut unclaimed = UnclaimedPositions::new(self, &open.scope_id, taken);
         let (mut asked, mut rejected) = (count.min(CHUNK), 0);
         while unclaimed.len() != count {
-            // Invariant: no more positions are taken than numbers are missing, so none that is accepted is left over.
+            // Invariant: no more positions are taken than numbers are missing, so no accepted position is left over.
             match self.take_positions(open, TakeRequest::Any(asked)).await {
                 Ok(taken) => {
-                    let is_noted = is_noted || self.is_audited(open.entry);
-                    let added = unclaimed.get_mut().add(open, &taken, is_noted);
+                    let keeps_ranges = keeps_ranges || self.is_audited(open.entry);
+                    let added = unclaimed.get_mut().add(open, &taken, keeps_ranges);
                     rejected = if added > 0 { 0 } else { rejected + taken.count() };
                 }
-                // A caller that asks for more than is left gets the last few.
+                // A caller that asks for more than is left gets the last numbers.
                 Err(error) if error.left() > 0 => {
                     asked = error.left().min(asked);
                     continue;
                 }
-                // Numbers already taken are given, not burned.
+                // The caller gets the numbers taken so far; they are not burned.
                 Err(_) if unclaimed.len() > 0 => break,
                 Err(error) => return Err(error.into()),
             }
@@ -111,7 +109,7 @@ pub(crate) trait HasRanges {
 impl HasRanges for TakenNumbers {
     /// Without rejected positions: they are no gaps.
     fn ranges(&self) -> RangeSet {
-        RangeSet::of(self.numbers.positions_from(0).filter_map(|at| PositionRange::new(at, at + 1)))
+        RangeSet::of(self.numbers.positions_from(0).map(PositionRange::one))
     }
 }
 
@@ -122,21 +120,21 @@ impl HasRanges for TakenPositions {
 }
 
 impl<'m, S: Store, T: HasRanges> UnclaimedPositions<'m, S, T> {
-    pub(crate) fn new(machine: &'m Machine<S>, scope_id: &'m ScopeId, what: T) -> Self {
-        Self { machine, scope_id, positions: Some(what) }
+    pub(crate) fn new(machine: &'m Machine<S>, scope_id: &'m ScopeId, positions: T) -> Self {
+        Self { machine, scope_id, positions: Some(positions) }
     }
 
     pub(crate) fn get(&self) -> &T {
-        self.positions.as_ref().expect("it is there until it is claimed")
+        self.positions.as_ref().expect("not claimed yet")
     }
 
     fn get_mut(&mut self) -> &mut T {
-        self.positions.as_mut().expect("it is there until it is claimed")
+        self.positions.as_mut().expect("not claimed yet")
     }
 
-    /// The caller owns it from here on; nothing may be awaited afterwards.
+    /// From here on the caller owns the positions; nothing may be awaited afterwards.
     pub(crate) fn claim(mut self) -> T {
-        self.positions.take().expect("it is there until it is claimed")
+        self.positions.take().expect("not claimed yet")
     }
 }
 
@@ -148,8 +146,8 @@ impl<S: Store> UnclaimedPositions<'_, S, TakenNumbers> {
 
 impl<S: Store, T: HasRanges> Drop for UnclaimedPositions<'_, S, T> {
     fn drop(&mut self) {
-        if let Some(what) = self.positions.take() {
-            self.machine.dispenser.burn(self.scope_id, what.ranges().iter());
+        if let Some(positions) = self.positions.take() {
+            self.machine.dispenser.burn(self.scope_id, positions.ranges().iter());
         }
     }
 }

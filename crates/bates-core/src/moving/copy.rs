@@ -9,7 +9,7 @@ use crate::lease::ClientLeaseFilter;
 use crate::pool::Pool;
 use crate::scope::ScopeKey;
 use crate::series::SeriesName;
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreResult};
 
 /// Scopes, documents, keys, gaps, pools, records or client leases that are copied in one commit.
 const PAGE_MAX: usize = 1_000;
@@ -39,7 +39,7 @@ impl<A: Store, B: Store> StoreCopy<'_, A, B> {
         let adopted = async |after| from.moved_adoptions(series.clone(), after, ADOPTED_PAGE_MAX).await;
         let last = |last: &MovedAdoptions| Some((last.scope.clone(), *last.positions.last()?));
         self.pages(adopted, last, |page| MovePage::Adopted(series.clone(), page)).await?;
-        // Without their servers: what a pool holds is lost, and the new store renews it.
+        // Without their servers: the content of each list is lost, and the new store renews the pool.
         let pools = async |after| from.pools(series.clone(), after, PAGE_MAX).await;
         let page = |page: Vec<(ScopeKey, Pool)>| {
             let epochs = page.into_iter().map(|(scope, pool)| (scope, pool.epoch)).collect();
@@ -52,10 +52,10 @@ impl<A: Store, B: Store> StoreCopy<'_, A, B> {
 
     pub(super) async fn documents(&mut self) -> Result<(), MoveError> {
         let from = self.from;
-        let kept = async |after| from.moved_documents(after, PAGE_MAX, PAGE_BYTES).await;
-        self.pages(kept, |last| Some(last.document.id), MovePage::Documents).await?;
-        let requests = async |after| from.moved_keys(after, PAGE_MAX).await;
-        self.pages(requests, |last| Some(last.clone()), MovePage::Keys).await
+        let documents = async |after| from.moved_documents(after, PAGE_MAX, PAGE_BYTES).await;
+        self.pages(documents, |last| Some(last.document.id), MovePage::Documents).await?;
+        let keys = async |after| from.moved_keys(after, PAGE_MAX).await;
+        self.pages(keys, |last| Some(last.clone()), MovePage::Keys).await
     }
 
     pub(super) async fn gaps_and_records(&mut self) -> Result<(), MoveError> {
@@ -71,7 +71,7 @@ impl<A: Store, B: Store> StoreCopy<'_, A, B> {
 
     async fn pages<K, T>(
         &mut self,
-        read: impl AsyncFn(Option<K>) -> Result<Vec<T>, StoreError>,
+        read: impl AsyncFn(Option<K>) -> StoreResult<Vec<T>>,
         key: impl Fn(&T) -> Option<K>,
         page: impl Fn(Vec<T>) -> MovePage,
     ) -> Result<(), MoveError> {
@@ -87,8 +87,8 @@ impl<A: Store, B: Store> StoreCopy<'_, A, B> {
     pub(super) async fn write(&mut self, page: MovePage) -> Result<(), MoveError> {
         match &page {
             MovePage::Scopes(_, scopes) => self.done.scopes += scopes.len() as u64,
-            MovePage::Documents(kept) => self.done.documents += kept.len() as u64,
-            MovePage::Keys(requests) => self.done.keys += requests.len() as u64,
+            MovePage::Documents(documents) => self.done.documents += documents.len() as u64,
+            MovePage::Keys(keys) => self.done.keys += keys.len() as u64,
             MovePage::Records(records) => self.done.records += records.len() as u64,
             _ => {}
         }

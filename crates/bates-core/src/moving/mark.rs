@@ -1,4 +1,4 @@
-//! The mark of a store that is not served, and how it may change. Pure: a store compares and writes it in one transaction.
+//! The mark of a store that is not served, and how it may change. Pure: a store applies a change in one transaction.
 
 use uuid::Uuid;
 
@@ -12,9 +12,9 @@ pub enum MoveMark {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkChange {
-    /// The store has the new mark already: the answer to an earlier try may have been lost.
+    /// The store has the new mark already: the answer to an earlier call may have been lost.
     Done,
-    /// The store has another mark than was expected, or has series and cannot be filled.
+    /// The store has not the expected mark, or has series and cannot be filled.
     Refused,
     Write,
 }
@@ -27,14 +27,13 @@ impl MoveMark {
         }
     }
 
-    pub fn new(kind: &str, of: Move) -> Self {
-        if kind == "left" { Self::Left(of) } else { Self::Arriving(of) }
+    pub fn new(kind: &str, details: Move) -> Self {
+        if kind == "left" { Self::Left(details) } else { Self::Arriving(details) }
     }
 
     pub const fn details(&self) -> &Move {
-        match self {
-            Self::Left(of) | Self::Arriving(of) => of,
-        }
+        let (Self::Left(details) | Self::Arriving(details)) = self;
+        details
     }
 
     pub fn accepts_pages_of(&self, run: Uuid) -> bool {
@@ -74,10 +73,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_changes_only_from_what_was_expected_and_a_store_with_series_is_not_filled() {
+    fn a_mark_changes_only_from_the_expected_one_and_a_store_with_series_is_not_filled() {
         let of = |run| Move { id: Uuid::nil(), run: Uuid::from_u128(run), other: "elsewhere".into() };
-        let (left, arriving, again) =
-            (MoveMark::Left(of(1)), MoveMark::Arriving(of(1)), MoveMark::Arriving(of(2)));
+        let (left, arriving) = (MoveMark::Left(of(1)), MoveMark::Arriving(of(1)));
+        let again = MoveMark::Arriving(of(2));
         for (found, expected, new, has_series, change) in [
             (None, None, Some(&left), true, MarkChange::Write),
             (None, None, Some(&arriving), false, MarkChange::Write),

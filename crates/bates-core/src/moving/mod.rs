@@ -1,8 +1,8 @@
 //! Moving everything from one store to another. Must never let both stores serve.
 //!
-//! The old store is marked as left before the new one is made, and the new one as arriving until everything is there; a
-//! store with a mark is not served. Both marks hold the id of the move and are set by compare-and-set, so of two moves
-//! from one store the second is refused. After an interruption a new run writes its own id into both marks, copying
+//! The old store is marked as left before the new one is made, and the new one as arriving until it has everything; a
+//! store with a mark is not served. Both marks hold the id of the move and are set by compare-and-set, so the second of
+//! two moves from one store is refused. After an interruption a new run writes its own id into both marks, copying
 //! twice changes nothing, and the new store takes no page of an earlier run, nor any once it serves.
 
 mod copy;
@@ -16,7 +16,7 @@ use uuid::Uuid;
 use crate::recall::{Holder, POLL, live_holders};
 use crate::runtime::Runtime;
 use crate::series::{Definition, SeriesName};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, StoreResult};
 
 use copy::StoreCopy;
 pub use mark::{MarkChange, Move, MoveMark};
@@ -65,11 +65,11 @@ impl<S> Copy for NamedStore<'_, S> {}
 pub struct MoveProgress {
     pub series: u64,
     pub scopes: u64,
-    /// With reservations.
+    /// Including reservations.
     pub documents: u64,
     /// Idempotency keys.
     pub keys: u64,
-    /// Of the audit.
+    /// Audit records.
     pub records: u64,
 }
 
@@ -98,28 +98,29 @@ pub async fn mark_left<A: Store>(
     if from.change_mark(None, Some(MoveMark::Left(departure.to_move(to_name)))).await? {
         return Ok(departure);
     }
-    match from.mark().await? {
+    let from_name = from_name.into();
+    Err(match from.mark().await? {
         Some(MoveMark::Left(found)) if *found.other == *to_name => {
             let departure = Departure { id: found.id, is_new: false, ..departure };
             let ours = MoveMark::Left(departure.to_move(to_name));
-            let is_ours = from.change_mark(Some(MoveMark::Left(found)), Some(ours)).await?;
-            is_ours.then_some(departure).ok_or_else(|| MoveError::Overtaken(from_name.into()))
+            if from.change_mark(Some(MoveMark::Left(found)), Some(ours)).await? {
+                return Ok(departure);
+            }
+            MoveError::Overtaken(from_name)
         }
-        Some(MoveMark::Left(found)) => Err(MoveError::LeftBefore { from: from_name.into(), to: found.other }),
-        Some(MoveMark::Arriving(found)) => {
-            Err(MoveError::Arriving { store: from_name.into(), from: found.other })
-        }
-        None => Err(MoveError::Overtaken(from_name.into())),
-    }
+        Some(MoveMark::Left(found)) => MoveError::LeftBefore { from: from_name, to: found.other },
+        Some(MoveMark::Arriving(found)) => MoveError::Arriving { store: from_name, from: found.other },
+        None => MoveError::Overtaken(from_name),
+    })
 }
 
-/// Has every node give up what it holds of a store that was left, and waits for them, at most `wait`. Answers with the
+/// Has every node give up its ranges of a store that was left, and waits for them, at most `wait`. Answers with the
 /// nodes that stayed silent: they may hand out numbers until they see that the store was left.
 pub async fn recall_from_nodes<A: Store>(
     runtime: &dyn Runtime,
     from: &A,
     wait: Duration,
-) -> Result<Vec<(SeriesName, Holder)>, StoreError> {
+) -> StoreResult<Vec<(SeriesName, Holder)>> {
     let mut recalled = Vec::new();
     for (definition, _) in from.definitions().await? {
         let series = definition.series;
@@ -141,14 +142,10 @@ pub async fn recall_from_nodes<A: Store>(
     }
 }
 
-/// Removes the mark of a departure, if this run made it: the new store was refused, and has nothing.
-pub async fn cancel_departure<A: Store>(
-    from: &A,
-    to_name: &str,
-    departure: &Departure,
-) -> Result<(), StoreError> {
+/// Removes the mark of a departure, if this run made it: the new store was refused and is empty.
+pub async fn cancel_departure<A: Store>(from: &A, to: &str, departure: &Departure) -> StoreResult<()> {
     if departure.is_new {
-        from.change_mark(Some(MoveMark::Left(departure.to_move(to_name))), None).await?;
+        from.change_mark(Some(MoveMark::Left(departure.to_move(to))), None).await?;
     }
     Ok(())
 }
@@ -162,24 +159,20 @@ pub async fn move_store<A: Store, B: Store>(
 ) -> Result<MoveProgress, MoveError> {
     let arriving = MoveMark::Arriving(departure.to_move(from_name));
     mark_arriving(from_name, NamedStore::new(to, to_name), departure, &arriving).await?;
-    let run = departure.run;
-    let mut copying =
-        StoreCopy { from, to, to_name, run, done: MoveProgress::default(), progress: &mut progress };
-    copying.write(MovePage::Identity(from.identity())).await?;
+    let (run, done) = (departure.run, MoveProgress::default());
+    let mut copy = StoreCopy { from, to, to_name, run, done, progress: &mut progress };
+    copy.write(MovePage::Identity(from.identity())).await?;
     for (definition, key) in from.definitions().await? {
         let series = definition.series.clone();
-        copying.write(MovePage::Definition(definition, key)).await?;
-        copying.series(&series).await?;
+        copy.write(MovePage::Definition(definition, key)).await?;
+        copy.series(&series).await?;
     }
-    copying.documents().await?;
-    copying.gaps_and_records().await?;
-    copying.write(MovePage::Descriptions(from.descriptions().await?)).await?;
-    let moved = copying.done;
-    if to.change_mark(Some(arriving), None).await? {
-        Ok(moved)
-    } else {
-        Err(MoveError::Overtaken(to_name.into()))
-    }
+    copy.documents().await?;
+    copy.gaps_and_records().await?;
+    copy.write(MovePage::Descriptions(from.descriptions().await?)).await?;
+    let done = copy.done;
+    let is_arrived = to.change_mark(Some(arriving), None).await?;
+    is_arrived.then_some(done).ok_or_else(|| MoveError::Overtaken(to_name.into()))
 }
 
 /// Marks the new store, or takes it over from an earlier run of the same move.

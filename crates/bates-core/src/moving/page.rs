@@ -1,4 +1,4 @@
-//! What is copied from one store to another. Must never hold more than a page: a store may be larger than memory.
+//! The pages that are copied from one store to another. A store may be larger than memory, so pages are small.
 
 use std::fmt;
 
@@ -33,7 +33,7 @@ pub enum MovePage {
     Records(Vec<AuditRecord>),
     /// Clients go on using them and return them to the new store.
     ClientLeases(Vec<ClientLease>),
-    /// Of series that were made at run time. Last: with its description a series is in use.
+    /// Of series that were created at run time. Last: with its description a series is in use.
     Descriptions(Vec<(SeriesName, Box<str>)>),
 }
 
@@ -43,7 +43,7 @@ pub struct MovedScope {
     pub scope: ScopeKey,
     pub cursor: Cursor,
     pub ledger: Vec<PositionRange>,
-    /// Includes what processes and shared pools held when the store was left.
+    /// Includes ranges that processes and shared pools held when the store was left.
     pub lost: Vec<MissingRange>,
     /// The first position since which it is gapless; 0 if it always was.
     pub gapless_from: u64,
@@ -67,7 +67,7 @@ impl MovedAdoptions {
     }
 }
 
-/// A document with its body, as long as the store keeps that.
+/// A document, and its body while the store has it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct MovedDocument {
     pub document: Document,
@@ -98,7 +98,7 @@ pub struct MovedKey {
 
 impl fmt::Debug for MovedDocument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The body may hold what a log must not.
-        f.debug_struct("Kept").field("document", &self.document).finish_non_exhaustive()
+        // A document must not appear in a log.
+        f.debug_struct("MovedDocument").field("document", &self.document).finish_non_exhaustive()
     }
 }

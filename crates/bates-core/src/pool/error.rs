@@ -1,4 +1,4 @@
-//! What comes of a filling.
+//! The outcome of a filling, or why it failed.
 
 use super::ListRefusal;
 use crate::code::ErrorCode;
@@ -14,6 +14,8 @@ pub enum FillOutcome {
     /// Another filler fills it.
     Elsewhere,
 }
+
+pub(crate) type FillResult = Result<FillOutcome, FillError>;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -41,12 +43,7 @@ pub enum FillError {
         "numbers up to position {pushed_to} were pushed into {key:?}, and the cursor stands at {next}: the store was taken \
          back. Nothing more is pushed until the cursor is raised past them with `bates floor`"
     )]
-    StoreRewound {
-        key: Box<str>,
-        /// The first position past all that were pushed.
-        pushed_to: u64,
-        next: u64,
-    },
+    StoreRewound { key: Box<str>, pushed_to: u64, next: u64 },
     #[error(
         "the list {key:?} is of epoch {epoch}, which this store never began: another installation fills it, or the store \
          was restored. Give the pool another key, or remove the list and {{{key}}}:bates"

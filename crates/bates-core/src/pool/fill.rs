@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    FillError, FillOutcome, ListRefusal, ListStatus, PoolFuture, PoolSet, PoolSettlement, PushRequest,
-    RenewRequest, ServerIdentity,
+    FillError, FillOutcome, FillResult, ListRefusal, ListStatus, PoolFuture, PoolSet, PoolSettlement,
+    PushRequest, RenewRequest, ServerIdentity, ServerStatus,
 };
 use crate::audit::{Actor, AuditRecord, Channel};
 use crate::ledger::{Grant, GrantError, GrantPurpose};
@@ -14,13 +14,13 @@ use crate::runtime::Runtime;
 use crate::series::{ListValue, OpenScope};
 use crate::store::{MeasuredStore, Store};
 
-/// How long a lock lasts that is not extended.
+/// How long a lock lasts unless it is extended.
 const LOCK_TTL: Duration = Duration::from_secs(10);
 
-/// Positions granted together: the most that a filler loses when it crashes.
+/// Max positions of one grant: a filler that crashes loses no more.
 const GRANT_MAX: u64 = 1_000_000;
 
-/// Positions rendered and pushed together: they block Redis for some two milliseconds.
+/// Positions rendered and pushed together: they block Redis for about two milliseconds.
 const CHUNK: u64 = 20_000;
 
 const SENDS_MAX: u32 = 3;
@@ -33,96 +33,78 @@ pub(crate) struct PoolFill<'a, S> {
     pub(crate) key: Box<str>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum EpochStart {
-    Before,
-    Now,
-    /// Just now, in a pool that its server forgot.
-    Anew,
-}
-
 #[derive(Clone, Copy)]
 struct Epoch<'s> {
     number: u64,
     server: &'s ServerIdentity,
-    start: EpochStart,
+    /// Whether this filling began it.
+    is_new: bool,
 }
 
-/// Told how many numbers were pushed so far.
+/// Called with the count of numbers pushed so far.
 pub(crate) type Progress<'a> = &'a (dyn Fn(u64) + Sync);
 
-/// A lock that is held, and when it was last made to last.
+/// A lock that is held, and when it was taken or last extended.
 struct ListLock {
     token: String,
     since: Duration,
 }
 
 impl<S: Store> PoolFill<'_, S> {
-    /// Begins the pool anew if its server forgot it. With `progress`, which is told of numbers pushed, fills it if it is low.
-    pub(crate) async fn run(&self, progress: Option<Progress<'_>>) -> Result<FillOutcome, FillError> {
-        let Some(mut lock) = self.lock().await? else { return Ok(FillOutcome::Elsewhere) };
+    /// Renews the pool if its server forgot it. With `progress`, also fills it if it is low.
+    pub(crate) async fn run(&self, progress: Option<Progress<'_>>) -> FillResult {
+        let (token, since) = (self.runtime.new_id().to_string(), self.runtime.elapsed());
+        let locked = self.pools.list.lock(&self.key, &token, LOCK_TTL).await;
+        if !locked.map_err(FillError::Server)? {
+            return Ok(FillOutcome::Elsewhere);
+        }
+        let mut lock = ListLock { token, since };
         let filled = self.fill(&mut lock, progress).await;
-        // One that is not ended ends by itself.
+        // If this fails, the lock expires.
         let _ = self.pools.list.unlock(&self.key, &lock.token).await;
         filled
     }
 
-    async fn lock(&self) -> Result<Option<ListLock>, FillError> {
-        let lock = ListLock { token: self.runtime.new_id().to_string(), since: self.runtime.elapsed() };
-        let is_free =
-            self.pools.list.lock(&self.key, &lock.token, LOCK_TTL).await.map_err(FillError::Server)?;
-        Ok(is_free.then_some(lock))
-    }
-
-    async fn list_status(&self) -> Result<(ServerIdentity, ListStatus), FillError> {
-        let status =
-            self.pools.list.status(std::slice::from_ref(&self.key)).await.map_err(FillError::Server)?;
-        Ok((status.server, status.lists.into_iter().next().unwrap_or_default()))
-    }
-
-    async fn fill(
-        &self,
-        lock: &mut ListLock,
-        progress: Option<Progress<'_>>,
-    ) -> Result<FillOutcome, FillError> {
-        // Under the lock: somebody may have filled it just before.
-        let (server, list) = self.list_status().await?;
+    async fn fill(&self, lock: &mut ListLock, progress: Option<Progress<'_>>) -> FillResult {
+        // Read under the lock: another filler may have filled it just before.
+        let status = self.pools.list.status(std::slice::from_ref(&self.key)).await;
+        let ServerStatus { server, lists } = status.map_err(FillError::Server)?;
+        let list = lists.into_iter().next().unwrap_or_default();
         let epoch = self.current_or_new_epoch(&server, &list).await?;
-        let level = if epoch.start == EpochStart::Before { list.level } else { 0 };
-        let lacks = progress.map_or(0, |_| self.pools.settings.missing_count(level));
-        if epoch.start == EpochStart::Before && lacks > 0 {
-            let popped_to = self.popped_to(&list);
-            self.settle(PoolSettlement { epoch: epoch.number, popped_to, ..PoolSettlement::default() })
-                .await?;
+        let level = if epoch.is_new { 0 } else { list.level };
+        let missing = progress.map_or(0, |_| self.pools.settings.missing_count(level));
+        if !epoch.is_new && missing > 0 {
+            let (epoch, popped_to) = (epoch.number, self.popped_to(&list));
+            self.settle(PoolSettlement { epoch, popped_to, ..PoolSettlement::default() }).await?;
         }
         let mut pushed = 0;
-        while pushed < lacks {
-            let count = (lacks - pushed).min(GRANT_MAX);
-            let request =
-                self.open.entry.series.grant_request(self.open.scope_id.clone(), count, GrantPurpose::Pool);
+        while pushed < missing {
+            let (scope_id, count) = (self.open.scope_id.clone(), (missing - pushed).min(GRANT_MAX));
+            let request = self.open.entry.series.grant_request(scope_id, count, GrantPurpose::Pool);
             let grant = match self.store.grant(request).await {
-                // What was left is in the pool.
+                // The last numbers are in the pool.
                 Err(GrantError::Exhausted { .. }) if pushed > 0 => break,
                 grant => grant?,
             };
             let before = pushed;
-            self.push(grant, epoch, lock, &mut |count| {
+            let mut count_pushed = |count| {
                 pushed += count;
                 self.pools.count_pushed(count);
                 if let Some(progress) = progress {
                     progress(pushed);
                 }
-            })
-            .await?;
+            };
+            self.push(grant, epoch, lock, &mut count_pushed).await?;
             if pushed == before {
-                // The rules rejected all of it: let other tasks run.
+                // The rules rejected the whole grant: let other tasks run.
                 tokio::task::yield_now().await;
             }
         }
-        Ok(FillOutcome::Done { pushed, renewed: epoch.start == EpochStart::Anew })
+        // The first epoch of a pool is 1, so that one is not a renewal.
+        Ok(FillOutcome::Done { pushed, renewed: epoch.is_new && epoch.number > 1 })
     }
 
-    /// The epoch that the store knows, if list and server still have it; else a new one.
+    /// The epoch of the store, if list and server still have it; else a new one.
     async fn current_or_new_epoch<'s>(
         &self,
         server: &'s ServerIdentity,
@@ -140,21 +122,19 @@ impl<S: Store> PoolFill<'_, S> {
         }
         self.check_cursor(list).await?;
         if pool.server.as_ref() == Some(server) && list.epoch == Some(pool.epoch) {
-            return Ok(Epoch { number: pool.epoch, server, start: EpochStart::Before });
+            return Ok(Epoch { number: pool.epoch, server, is_new: false });
         }
-        let begun = if pool.epoch == 0 { EpochStart::Now } else { EpochStart::Anew };
         let renewal = RenewRequest { expected_epoch: pool.epoch, server: server.clone() };
         // Invariant: only the filler that moved the epoch in the store makes a marker for it.
         let Some(pool) = self.store.renew_pool(self.open.scope_id.clone(), renewal).await? else {
             return Err(FillError::Refused(ListRefusal::Epoch(list.epoch)));
         };
-        let renewed =
-            self.pools.list.renew(&self.key, pool.epoch, server).await.map_err(FillError::Server)?;
-        renewed.map_err(FillError::Refused)?;
-        Ok(Epoch { number: pool.epoch, server, start: begun })
+        let renewed = self.pools.list.renew(&self.key, pool.epoch, server).await;
+        renewed.map_err(FillError::Server)?.map_err(FillError::Refused)?;
+        Ok(Epoch { number: pool.epoch, server, is_new: true })
     }
 
-    /// What was pushed was granted; a store that does not know about it was restored from an older state.
+    /// Pushed positions were granted; a store that does not know about the grant was restored from an older state.
     async fn check_cursor(&self, list: &ListStatus) -> Result<(), FillError> {
         let Some(pushed_to) = list.pushed_to.filter(|to| *to > 0) else { return Ok(()) };
         let next = self.store.cursor(self.open.scope_id.clone()).await?.map_or(0, |cursor| cursor.next);
@@ -162,7 +142,7 @@ impl<S: Store> PoolFill<'_, S> {
         if next < pushed_to { Err(FillError::StoreRewound { key, pushed_to, next }) } else { Ok(()) }
     }
 
-    /// Pushes a grant, and records what became of it.
+    /// Pushes a grant, and records the outcome.
     async fn push(
         &self,
         grant: Grant,
@@ -172,7 +152,7 @@ impl<S: Store> PoolFill<'_, S> {
     ) -> Result<(), FillError> {
         let mut sent_to = grant.range.from();
         let outcome = self.push_chunks(&grant, epoch, lock, &mut sent_to, pushed).await;
-        // A chunk whose fate is unknown counts as pushed: a program may have taken it.
+        // A chunk of unknown outcome counts as pushed: a program may have taken it.
         let settlement = PoolSettlement {
             epoch: epoch.number,
             pushed: PositionRange::new(grant.range.from(), sent_to),
@@ -192,37 +172,32 @@ impl<S: Store> PoolFill<'_, S> {
         pushed: &mut (dyn FnMut(u64) + Send),
     ) -> Result<(), FillError> {
         let token = lock.token.clone();
-        let fenced = PushFence { epoch, token: &token, fence: grant.version };
+        let fence = PushFence { epoch, token: &token, version: grant.version };
         let (mut chunk, mut rest) = grant.range.split(CHUNK);
-        let (mut packed, mut numbers) = self.pack(chunk, fenced).await;
+        let (mut packed, mut numbers) = self.pack(chunk, fence).await;
         while let Some(range) = chunk {
             self.extend_lock(lock).await?;
             self.record(&numbers, range).await?;
-            let (next, behind) = rest.map_or((None, None), |rest| rest.split(CHUNK));
-            let push = fenced.push(range, &numbers);
+            let (next, after) = rest.map_or((None, None), |rest| rest.split(CHUNK));
+            let push = fence.push(range, &numbers);
             // The next chunk is rendered and packed while this one is sent.
             let sending = self.send(push, packed, sent_to);
-            let (sent, next_packed) = tokio::join!(biased; sending, self.pack(next, fenced));
+            let (sent, next_packed) = tokio::join!(biased; sending, self.pack(next, fence));
             sent?;
             pushed(numbers.len() as u64);
-            (chunk, rest) = (next, behind);
+            (chunk, rest) = (next, after);
             (packed, numbers) = next_packed;
         }
         Ok(())
     }
 
-    async fn pack(
-        &self,
-        chunk: Option<PositionRange>,
-        fenced: PushFence<'_>,
-    ) -> (Option<PushFuture<'_>>, Numbers) {
+    async fn pack(&self, chunk: Option<PositionRange>, fence: PushFence<'_>) -> PackedChunk<'_> {
         let Some(range) = chunk else { return (None, Numbers::default()) };
         let (scope, value) = (self.open.scope.clone(), self.pools.settings.value);
-        let rendered = self.runtime.computed(move || Numbers::rendered(&scope, range, value)).await;
+        let rendered = self.runtime.run_blocking(move || Numbers::rendered(&scope, range, value)).await;
         let numbers = rendered.expect("rendering does not panic");
-        let packed =
-            (!numbers.is_empty()).then(|| self.pools.list.push(&self.key, fenced.push(range, &numbers)));
-        (packed, numbers)
+        let push = || self.pools.list.push(&self.key, fence.push(range, &numbers));
+        ((!numbers.is_empty()).then(push), numbers)
     }
 
     /// Records a chunk of an audited series before it is pushed: from then on any program may take from it.
@@ -230,13 +205,13 @@ impl<S: Store> PoolFill<'_, S> {
         if !self.open.entry.spec.audit.is_on() {
             return Ok(());
         }
-        let who = format!("pool {}", self.key);
-        let stamp = Actor { caller: &who, channel: Channel::Pool }.stamp(self.runtime.now());
+        let caller = format!("pool {}", self.key);
+        let stamp = Actor { caller: &caller, channel: Channel::Pool }.stamp(self.runtime.now());
         let (id, all) = (self.runtime.new_id(), 0..numbers.len());
-        match AuditRecord::of_numbers(id, &self.open.scope_id, range, numbers, all, &stamp) {
-            Some(record) => Ok(self.store.record(vec![record]).await?),
-            None => Ok(()),
+        if let Some(record) = AuditRecord::of_numbers(id, &self.open.scope_id, range, numbers, all, &stamp) {
+            self.store.record(vec![record]).await?;
         }
+        Ok(())
     }
 
     /// Sends a packed chunk, again if its answer was lost: the server pushes it once.
@@ -247,10 +222,10 @@ impl<S: Store> PoolFill<'_, S> {
         sent_to: &mut u64,
     ) -> Result<(), FillError> {
         let mut sends = 1;
-        while let Some(asking) = packed {
-            match asking.await {
+        while let Some(sending) = packed {
+            match sending.await {
                 Ok(Err(refusal)) => {
-                    // Refused on the first send, it was certainly not pushed.
+                    // A chunk refused on the first send was certainly not pushed.
                     if sends > 1 {
                         *sent_to = push.to;
                     }
@@ -277,14 +252,11 @@ impl<S: Store> PoolFill<'_, S> {
         }
         lock.since = now;
         let extended = self.pools.list.extend(&self.key, &lock.token, LOCK_TTL).await;
-        if extended.map_err(FillError::Server)? {
-            Ok(())
-        } else {
-            Err(FillError::Refused(ListRefusal::Fenced))
-        }
+        let is_ours = extended.map_err(FillError::Server)?;
+        is_ours.then_some(()).ok_or(FillError::Refused(ListRefusal::Fenced))
     }
 
-    /// The position below which everything was taken: the first element of the list is taken next.
+    /// The position below which everything was taken: the first element of the list is the next one.
     fn popped_to(&self, list: &ListStatus) -> Option<u64> {
         let Some(head) = &list.head else { return list.pushed_to };
         let pattern = self.open.entry.series.pattern();
@@ -302,17 +274,20 @@ impl<S: Store> PoolFill<'_, S> {
 
 type PushFuture<'a> = PoolFuture<'a, Result<(), ListRefusal>>;
 
-/// What the server compares before it takes a chunk of a grant.
+/// Without a future if there are no numbers to push.
+type PackedChunk<'a> = (Option<PushFuture<'a>>, Numbers);
+
+/// The server compares these before it takes a chunk of a grant.
 #[derive(Clone, Copy)]
 struct PushFence<'a> {
     epoch: Epoch<'a>,
     token: &'a str,
-    fence: u64,
+    version: u64,
 }
 
 impl<'a> PushFence<'a> {
     fn push(self, range: PositionRange, numbers: &'a Numbers) -> PushRequest<'a> {
-        let Self { epoch: Epoch { number: epoch, server, .. }, token, fence } = self;
+        let Self { epoch: Epoch { number: epoch, server, .. }, token, version: fence } = self;
         PushRequest { epoch, server, token, fence, from: range.from(), to: range.to(), numbers }
     }
 }

@@ -10,8 +10,10 @@ use futures_util::stream::FuturesUnordered;
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
-use super::watched::{WatchedPool, WatchedPools};
-use super::{FillError, FillOutcome, ListRefusal, ListStatus, PoolSet, ServerIdentity, ServerStatus};
+use super::watched::WatchedPools;
+use super::{
+    FillError, FillOutcome, FillResult, ListRefusal, ListStatus, Pool, PoolSet, ServerIdentity, ServerStatus,
+};
 use crate::machine::Machine;
 use crate::scope::ScopeKey;
 use crate::series::SeriesEntry;
@@ -20,7 +22,7 @@ use crate::store::Store;
 /// How often changing lists, and idle lists, are read.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
-/// Between two tries to reach a server. Short, because programs that take from it directly may get numbers again until
+/// Between two attempts to reach a server. Short, because programs that take from it may get numbers again until
 /// the filler has seen that it restarted.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -49,10 +51,10 @@ pub struct Filler<S> {
 
 impl<S: Store> Filler<S> {
     /// `None` if the series has no pools.
-    pub fn new(machine: Arc<Machine<S>>, entry: Arc<SeriesEntry>, tell: Reporter) -> Option<Self> {
+    pub fn new(machine: Arc<Machine<S>>, entry: Arc<SeriesEntry>, report: Reporter) -> Option<Self> {
         let pools = machine.pool_set(entry.series().name())?.clone();
-        let (renewed_told, generation) = (Mutex::default(), AtomicU64::new(0));
-        Some(Self { machine, entry, pools, report: tell, renewal_reported: renewed_told, generation })
+        let (renewal_reported, generation) = (Mutex::default(), AtomicU64::default());
+        Some(Self { machine, entry, pools, report, renewal_reported, generation })
     }
 
     /// Watches and fills until it is stopped; fillings under way then end.
@@ -85,7 +87,7 @@ impl<S: Store> Filler<S> {
         while fills.next().await.is_some() {}
     }
 
-    /// Looks at all lists once. Returns whether any changed.
+    /// Reads all lists once. Returns whether any changed.
     async fn check_lists(
         self: &Arc<Self>,
         all: &mut WatchedPools,
@@ -93,7 +95,7 @@ impl<S: Store> Filler<S> {
         fills: &mut Fills,
     ) -> Result<bool, Box<str>> {
         let (now, generation) = (self.machine.elapsed(), self.machine.generation());
-        // A floor was raised, or numbers were adopted: lists that hold them belong to no server any more.
+        // After a recall or a restore, the store no longer trusts the lists of some pools.
         if now >= *scopes_at || self.generation.swap(generation, Ordering::Relaxed) != generation {
             self.read_scopes(all).await.map_err(|error| error.to_string())?;
             *scopes_at = now + SCOPES_EVERY;
@@ -110,7 +112,7 @@ impl<S: Store> Filler<S> {
         Ok(has_changed || !fills.is_empty())
     }
 
-    /// Compares lists with what is known of their pools, and starts fillings.
+    /// Compares lists with the known state of their pools, and starts fillings.
     async fn compare(
         self: &Arc<Self>,
         all: &mut WatchedPools,
@@ -130,10 +132,10 @@ impl<S: Store> Filler<S> {
             let Some(watched) = all.get_mut(scope) else { continue };
             has_changed |= watched.level != list.level;
             watched.level = list.level;
-            let is_due =
-                !watched.is_trusted(&server, list) || self.pools.settings.missing_count(list.level) > 0;
+            let is_low = self.pools.settings.missing_count(list.level) > 0;
+            let is_due = is_low || !watched.is_trusted(&server, list);
             if is_due && now >= watched.not_before && fills.len() < FILLS_MAX {
-                // Until it has ended.
+                // Until the filling has ended.
                 watched.not_before = Duration::MAX;
                 let (filler, scope) = (self.clone(), scope.clone());
                 let runtime = self.machine.runtime.clone();
@@ -155,16 +157,14 @@ impl<S: Store> Filler<S> {
         server: &ServerIdentity,
     ) -> Result<(), Box<str>> {
         // Invariant: a pool renewed on this server has a later epoch, and is left alone.
-        let is_stale =
-            |watched: &&WatchedPool| watched.pool.epoch > 0 && watched.pool.server.as_ref() != Some(server);
-        let stale = scopes.iter().filter_map(|scope| all.get(scope)).filter(is_stale);
-        let stale: Vec<(Box<str>, u64)> =
-            stale.map(|watched| (watched.key.clone(), watched.pool.epoch)).collect();
+        let is_stale = |pool: &Pool| pool.epoch > 0 && pool.server.as_ref() != Some(server);
+        let stale = scopes.iter().filter_map(|scope| all.get(scope)).filter(|known| is_stale(&known.pool));
+        let stale: Vec<_> = stale.map(|known| (known.key.clone(), known.pool.epoch)).collect();
         if stale.is_empty() { Ok(()) } else { self.pools.list.discard(&stale, server).await }
     }
 
     /// Empties lists whose markers went back within their epoch: the server has an old memory again without having
-    /// restarted. The next look renews them.
+    /// restarted. The next check renews them.
     async fn discard_rewound(
         &self,
         all: &mut WatchedPools,
@@ -188,7 +188,7 @@ impl<S: Store> Filler<S> {
 
     fn fill_ended(&self, all: &mut WatchedPools, ended: Result<Ended, oneshot::error::RecvError>) {
         let Ok((scope, filled)) = ended else {
-            // It panicked, so which pool it was is unknown.
+            // It panicked, so its pool is unknown.
             let later = self.machine.elapsed() + FAILURE_PAUSE;
             for watched in all.values_mut() {
                 watched.not_before = watched.not_before.min(later);
@@ -227,12 +227,12 @@ impl<S: Store> Filler<S> {
 
     /// A server restart renews many pools: report one for all.
     fn report_renewal(&self, key: &str, now: Duration) {
-        let mut told = self.renewal_reported.lock();
-        if told.is_none_or(|told| now.saturating_sub(told) > SCOPES_EVERY) {
-            *told = Some(now);
+        let mut last = self.renewal_reported.lock();
+        if last.is_none_or(|last| now.saturating_sub(last) > SCOPES_EVERY) {
+            *last = Some(now);
             (self.report)(&format!(
-                "the pool {key} was begun anew: Redis restarted or lost it, and what it held is given up; others may \
-                 follow without a word"
+                "the pool {key} was begun anew: Redis restarted or lost it, and its numbers are given up; renewals of \
+                 other pools soon after are not reported"
             ));
         }
     }
@@ -248,5 +248,5 @@ impl<S: Store> Filler<S> {
     }
 }
 
-type Ended = (ScopeKey, Result<FillOutcome, FillError>);
+type Ended = (ScopeKey, FillResult);
 type Fills = FuturesUnordered<oneshot::Receiver<Ended>>;

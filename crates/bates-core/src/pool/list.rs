@@ -1,4 +1,4 @@
-//! The port to where shared pools are: lists of numbers that any program may take from.
+//! The port to shared pools: lists of numbers that any program may take from.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use crate::machine::Numbers;
 /// A server that holds shared pools. It may forget, rewind, hang or lie at any time: nothing that it answers can make
 /// a number come twice, because numbers are pushed once, from positions granted for it.
 pub trait SharedPool: Send + Sync + 'static {
-    /// Which memory the server has now, and the state of these lists, in their order.
+    /// The identity of the server now, and the state of these lists, in their order.
     fn status<'a>(&'a self, keys: &'a [Box<str>]) -> PoolFuture<'a, ServerStatus>;
 
     /// Locks a list for a filler if it is free, for at most this time. Only that filler knows `token`.
@@ -23,7 +23,7 @@ pub trait SharedPool: Send + Sync + 'static {
     fn unlock<'a>(&'a self, key: &'a str, token: &'a str) -> PoolFuture<'a, ()>;
 
     /// Empties lists of these epochs or older ones, and leaves newer ones alone. Does nothing if the server has another
-    /// memory by then.
+    /// identity by then.
     fn discard<'a>(&'a self, lists: &'a [(Box<str>, u64)], server: &'a ServerIdentity) -> PoolFuture<'a, ()>;
 
     /// Empties a list and begins an epoch in it, if the list belongs to an older one. Only the filler that moved the
@@ -38,7 +38,7 @@ pub trait SharedPool: Send + Sync + 'static {
     /// Pushes all numbers or none, once however often it is called. The call packs them; the future sends them.
     fn push<'a>(&'a self, key: &str, push: PushRequest<'_>) -> PoolFuture<'a, Result<(), ListRefusal>>;
 
-    /// Where the server is, for people, without a secret.
+    /// The address of the server, for people, without a secret.
     fn describe(&self) -> String;
 }
 
@@ -61,7 +61,7 @@ pub struct ListStatus {
     pub epoch: Option<u64>,
     /// The first position past all that were pushed in this epoch.
     pub pushed_to: Option<u64>,
-    /// Whether something else than a list is there.
+    /// Whether its key holds something that is not a list.
     pub is_not_a_list: bool,
 }
 
@@ -86,7 +86,7 @@ pub enum ListRefusal {
     /// It belongs to this epoch, or to none.
     #[error("its list was begun anew, or forgotten")]
     Epoch(Option<u64>),
-    /// The server has this memory, not the one named.
+    /// The server has this identity now, not the expected one.
     #[error("its server restarted, or another one took over")]
     Server(ServerIdentity),
     /// A later grant was pushed before.

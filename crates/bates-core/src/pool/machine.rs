@@ -6,12 +6,12 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::fill::{PoolFill, Progress};
-use super::{FillError, FillOutcome, Pool, PoolSet, ServerIdentity};
+use super::{FillError, FillOutcome, FillResult, Pool, PoolSet, ServerIdentity};
 use crate::code::ErrorCode;
 use crate::machine::Machine;
 use crate::scope::{ScopeError, ScopeId, ScopeKey, ScopeParams, each_page};
 use crate::series::{OpenScope, SeriesEntry, SeriesName};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, StoreResult};
 
 const PAGE: usize = 1_000;
 
@@ -22,7 +22,7 @@ pub enum PoolError {
     NoPool(Box<str>),
     #[error(transparent)]
     Scope(#[from] ScopeError),
-    #[error("scope {0} holds what the key of a pool cannot")]
+    #[error("scope {0} has a value that the key of a pool cannot hold")]
     Key(ScopeKey),
     /// The caller sees another server.
     #[error("the pool is on another server than the one that you see, or that one cannot be asked now")]
@@ -32,6 +32,8 @@ pub enum PoolError {
     #[error(transparent)]
     Store(#[from] StoreError),
 }
+
+type PoolResult<T> = Result<T, PoolError>;
 
 impl PoolError {
     pub const fn code(&self) -> ErrorCode {
@@ -49,7 +51,7 @@ impl PoolError {
 pub struct PoolStatus {
     pub scope_id: ScopeId,
     pub key: Box<str>,
-    /// When this process last looked; `None` if it never did.
+    /// When this process last read it; `None` if it never did.
     pub level: Option<u64>,
     pub epoch: u64,
 }
@@ -70,20 +72,16 @@ impl<S: Store> Machine<S> {
     }
 
     /// Keeps a pool for a scope from now on.
-    pub async fn request_pool(
-        &self,
-        entry: &SeriesEntry,
-        name: ScopeParams<'_>,
-    ) -> Result<PoolStatus, PoolError> {
-        let (pools, PoolId { scope_id, key }) = self.pool_of(entry, name)?;
+    pub async fn request_pool(&self, of: &SeriesEntry, params: ScopeParams<'_>) -> PoolResult<PoolStatus> {
+        let (pools, PoolId { scope_id, key }) = self.pool_of(of, params)?;
         let Pool { epoch, .. } = self.store().pool(scope_id.clone()).await?;
         pools.wake_filler.notify_one();
         let level = pools.levels.lock().get(&scope_id.scope).copied();
         Ok(PoolStatus { scope_id, key, level, epoch })
     }
 
-    /// The pools of a series, or of all, that were ever asked for.
-    pub async fn pool_statuses(&self, only: Option<&SeriesName>) -> Result<Vec<PoolStatus>, PoolError> {
+    /// The pools of a series, or of all, that were ever requested.
+    pub async fn pool_statuses(&self, only: Option<&SeriesName>) -> PoolResult<Vec<PoolStatus>> {
         let mut found = Vec::new();
         let pools = self.pools.get().into_iter().flatten();
         for (series, pools) in pools.filter(|(series, _)| only.is_none_or(|only| only == *series)) {
@@ -103,19 +101,19 @@ impl<S: Store> Machine<S> {
         }
     }
 
-    /// The key and epoch of a pool, for a client that sees this server. If the server is not known, this process looks
-    /// at it first, and renews the pool if the server forgot it.
+    /// The key and epoch of a pool, for a client that sees this server. If the server is not known, this process reads
+    /// its list first, and renews the pool if the server forgot it.
     pub async fn attach_client(
         &self,
         entry: &SeriesEntry,
-        name: ScopeParams<'_>,
+        params: ScopeParams<'_>,
         server: &ServerIdentity,
-    ) -> Result<(Box<str>, u64), PoolError> {
-        let (pools, PoolId { scope_id, key }) = self.pool_of(entry, name)?;
+    ) -> PoolResult<(Box<str>, u64)> {
+        let (pools, PoolId { scope_id, key }) = self.pool_of(entry, params)?;
         let is_known = |pool: &Pool| pool.server.as_ref() == Some(server);
         let mut pool = self.store().pool(scope_id.clone()).await?;
         if !is_known(&pool) {
-            // What this process sees decides, not what somebody says.
+            // This process decides by the server that it sees, not by the claim of the client.
             let status = self.fill_or_renew(entry, &scope_id.scope, None).await;
             status.map_err(|error| PoolError::Fill(scope_id.scope.clone(), error))?;
             pool = self.store().pool(scope_id).await?;
@@ -125,16 +123,16 @@ impl<S: Store> Machine<S> {
     }
 
     pub(crate) fn pool_scope(&self, entry: &SeriesEntry, parameters: &[(&str, &str)]) -> Option<ScopeKey> {
-        self.pool_of(entry, parameters.into()).ok().map(|(_, named)| named.scope_id.scope)
+        self.pool_of(entry, parameters.into()).ok().map(|(_, pool)| pool.scope_id.scope)
     }
 
-    /// The pools of a series that were ever asked for.
+    /// The pools of a series that were ever requested.
     pub async fn pools_of(
         &self,
         entry: &SeriesEntry,
         after: Option<ScopeKey>,
         limit: usize,
-    ) -> Result<Vec<(ScopeKey, Pool)>, StoreError> {
+    ) -> StoreResult<Vec<(ScopeKey, Pool)>> {
         self.store().pools(entry.series.name().clone(), after, limit).await
     }
 
@@ -144,7 +142,7 @@ impl<S: Store> Machine<S> {
         entry: &SeriesEntry,
         scope: &ScopeKey,
         progress: &(dyn Fn(u64) + Sync),
-    ) -> Result<FillOutcome, FillError> {
+    ) -> FillResult {
         self.fill_or_renew(entry, scope, Some(progress)).await
     }
 
@@ -154,7 +152,7 @@ impl<S: Store> Machine<S> {
         entry: &SeriesEntry,
         scope: &ScopeKey,
         progress: Option<Progress<'_>>,
-    ) -> Result<FillOutcome, FillError> {
+    ) -> FillResult {
         let Some(pools) = self.pool_set(entry.series.name()) else { return Ok(FillOutcome::Elsewhere) };
         let parameters: Vec<(&str, &str)> = scope.parts().0.collect();
         let open = self.open_scope(entry, (&*parameters).into());
@@ -163,15 +161,15 @@ impl<S: Store> Machine<S> {
         if !pools.filling.lock().insert(scope.clone()) {
             return Ok(FillOutcome::Elsewhere);
         }
-        let _ended = FillGuard { pools, scope };
+        let _guard = FillGuard { pools, scope };
         let filling = PoolFill { store: self.store(), pools, runtime: &*self.runtime, open, key };
         let filled = filling.run(progress).await;
         pools.count_outcome(&filled);
         filled
     }
 
-    /// Empties the list of a scope's pool, so that no program takes what must not be issued, and returns the first
-    /// position past all that were ever pushed into it: those may have been taken. The next filling renews it.
+    /// Empties the list of a scope's pool, so that no program takes numbers that must not be issued. Returns the first
+    /// position past all that were ever pushed into it: programs may have taken those. The next filling renews it.
     pub async fn empty_pool(&self, entry: &SeriesEntry, scope: &ScopeKey) -> Result<Option<u64>, FillError> {
         let Some(pools) = self.pool_set(entry.series.name()) else { return Ok(None) };
         let Some(key) = pools.key(scope) else { return Ok(None) };
@@ -184,14 +182,10 @@ impl<S: Store> Machine<S> {
         Ok(list.pushed_to)
     }
 
-    fn pool_of(
-        &self,
-        entry: &SeriesEntry,
-        name: ScopeParams<'_>,
-    ) -> Result<(&Arc<PoolSet>, PoolId), PoolError> {
+    fn pool_of(&self, entry: &SeriesEntry, params: ScopeParams<'_>) -> PoolResult<(&Arc<PoolSet>, PoolId)> {
         let series = entry.series.name();
         let pools = self.pool_set(series).ok_or_else(|| PoolError::NoPool(series.as_str().into()))?;
-        let scope_id = self.open_scope(entry, name)?.scope_id;
+        let scope_id = self.open_scope(entry, params)?.scope_id;
         let key = pools.key(&scope_id.scope).ok_or_else(|| PoolError::Key(scope_id.scope.clone()))?;
         Ok((pools, PoolId { scope_id, key }))
     }
@@ -202,7 +196,7 @@ struct PoolId {
     key: Box<str>,
 }
 
-/// Counts a filling as long as it lives, also if it is dropped.
+/// Marks a scope as being filled, also until a cancelled filling is dropped.
 struct FillGuard<'a> {
     pools: &'a PoolSet,
     scope: &'a ScopeKey,

@@ -1,4 +1,4 @@
-//! Shared pools: lists of numbers on a server that may forget, kept full for programs that take from them directly.
+//! Shared pools: lists of numbers on a server that may lose data, kept full for programs that take from them directly.
 //!
 //! Owns when a pool is filled, from which positions, and when it is renewed. What keeps numbers unique:
 //! - a chunk is pushed only after a comparison with a marker beside the list, which moves with it;
@@ -15,6 +15,7 @@ mod settings;
 mod watched;
 
 pub use crate::ledger::{Pool, PoolSettlement, RenewRequest, ServerIdentity};
+pub(crate) use error::FillResult;
 pub use error::{FillError, FillOutcome};
 pub use filler::{Filler, Reporter};
 pub use list::{ListRefusal, ListStatus, PoolFuture, PushRequest, ServerStatus, SharedPool};

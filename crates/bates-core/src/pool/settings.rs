@@ -1,4 +1,4 @@
-//! The shared pools of a series: how they are configured, and what a process knows of them.
+//! The shared pools of a series: their settings, and their state in this process.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::{FillError, FillOutcome, SharedPool};
+use super::{FillOutcome, FillResult, SharedPool};
 use crate::scope::{KeyTemplate, ScopeKey, is_value};
 use crate::series::ListValue;
 
@@ -17,7 +17,7 @@ pub struct PoolSettings {
     /// A pool at or below this level is filled.
     pub low: u64,
     pub amount: FillAmount,
-    /// The scopes that have a pool without being asked for.
+    /// The scopes that have a pool without a request.
     pub scopes: Vec<ScopeMatcher>,
 }
 
@@ -116,10 +116,10 @@ impl PoolSet {
             filling: Mutex::default(),
             wake_filler: Notify::new(),
             levels: Mutex::default(),
-            is_up: AtomicBool::new(false),
-            pushed: AtomicU64::new(0),
-            renewed: AtomicU64::new(0),
-            failed: AtomicU64::new(0),
+            is_up: AtomicBool::default(),
+            pushed: AtomicU64::default(),
+            renewed: AtomicU64::default(),
+            failed: AtomicU64::default(),
         }
     }
 
@@ -133,9 +133,8 @@ impl PoolSet {
 
     /// `None` if a parameter holds what keys cannot.
     pub fn key(&self, scope: &ScopeKey) -> Option<Box<str>> {
-        let value_of =
-            |wanted: &str| scope.parts().0.find(|(name, _)| *name == wanted).map(|(_, value)| value);
-        self.settings.key.write(value_of).map(Into::into)
+        let value = |of: &str| scope.parts().0.find(|(name, _)| *name == of).map(|(_, value)| value);
+        self.settings.key.write(value).map(Into::into)
     }
 
     pub fn counts(&self) -> PoolCounts {
@@ -155,7 +154,7 @@ impl PoolSet {
         self.pushed.fetch_add(numbers, Ordering::Relaxed);
     }
 
-    pub(crate) fn count_outcome(&self, filled: &Result<FillOutcome, FillError>) {
+    pub(crate) fn count_outcome(&self, filled: &FillResult) {
         let is_renewed = matches!(filled, Ok(FillOutcome::Done { renewed: true, .. }));
         self.renewed.fetch_add(is_renewed.into(), Ordering::Relaxed);
         self.failed.fetch_add(filled.is_err().into(), Ordering::Relaxed);
@@ -180,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_match_means_scopes_with_exactly_its_parameters() {
+    fn a_matcher_matches_scopes_with_exactly_its_parameters() {
         let of = |pairs: &[(&str, &str)]| {
             ScopeMatcher::new(pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())))
         };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Filler, ListStatus, Pool, ScopeMatcher, ServerIdentity};
 use crate::scope::{ScopeKey, each_page};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreResult};
 
 const POOLS_MAX: usize = 10_000;
 
@@ -17,9 +17,9 @@ pub(super) struct WatchedPool {
     /// As the store knew it.
     pub(super) pool: Pool,
     pub(super) level: u64,
-    /// The epoch in which its list was last seen.
+    /// The epoch of its list when it was last read.
     pub(super) seen_epoch: u64,
-    /// How far the list was pushed then.
+    /// The end of the pushed positions then.
     pub(super) pushed_to: u64,
     pub(super) not_before: Duration,
     /// Whether it was reported that it cannot be filled.
@@ -35,8 +35,8 @@ impl WatchedPool {
 pub(super) type WatchedPools = BTreeMap<ScopeKey, WatchedPool>;
 
 impl<S: Store> Filler<S> {
-    /// The scopes that have a pool: asked for, listed, or matching.
-    pub(super) async fn read_scopes(&self, all: &mut WatchedPools) -> Result<(), StoreError> {
+    /// The scopes that have a pool: requested, listed, or matching.
+    pub(super) async fn read_scopes(&self, all: &mut WatchedPools) -> StoreResult<()> {
         let name = self.entry.series().name();
         self.read_pools(all).await?;
         for parameters in self.pools.settings.scopes.iter().filter_map(ScopeMatcher::single_scope) {
@@ -56,7 +56,7 @@ impl<S: Store> Filler<S> {
         .await
     }
 
-    pub(super) async fn read_pools(&self, all: &mut WatchedPools) -> Result<(), StoreError> {
+    pub(super) async fn read_pools(&self, all: &mut WatchedPools) -> StoreResult<()> {
         let read = |after| self.machine.pools_of(&self.entry, after, PAGE);
         each_page(read, |scope, pool| self.watch(all, scope, Some(pool))).await
     }

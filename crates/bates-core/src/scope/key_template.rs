@@ -1,5 +1,5 @@
-//! A series' `key`: how Redis keys name its scopes, `id-pool:{project}:{type}`. Owns the way from a key to parameters.
-//! The pattern decides what a parameter that it shows may hold.
+//! The `key` of a series: how Redis keys name its scopes, `id-pool:{project}:{type}`. Owns the way from a key to
+//! parameters. The pattern decides which values its parameters may have.
 
 use std::fmt;
 
@@ -26,14 +26,12 @@ pub struct KeyTemplateError {
 impl KeyTemplate {
     /// Visible ASCII, and parameters in braces with something between them.
     pub fn parse(source: &str) -> Result<Self, KeyTemplateError> {
-        let refuse = |problem| KeyTemplateError {
-            key: source.chars().take(BYTES_MAX).collect::<String>().into(),
-            problem,
+        let refuse = |problem| {
+            let key = source.chars().take(BYTES_MAX).collect::<String>().into();
+            KeyTemplateError { key, problem }
         };
-        if source.is_empty()
-            || source.len() > BYTES_MAX
-            || !source.bytes().all(|byte| byte.is_ascii_graphic())
-        {
+        let is_visible = source.bytes().all(|byte| byte.is_ascii_graphic());
+        if !is_visible || !(1..=BYTES_MAX).contains(&source.len()) {
             return Err(refuse("a key is 1 to 256 visible ASCII characters"));
         }
         let mut parts = source.split('{');
@@ -49,12 +47,8 @@ impl KeyTemplate {
         }
         let mut by_name: Vec<usize> = (0..parameters.len()).collect();
         by_name.sort_by_key(|index| &parameters[*index].0);
-        Ok(Self {
-            source: source.into(),
-            prefix: prefix.into(),
-            parameters: parameters.into(),
-            by_name: by_name.into(),
-        })
+        let (source, prefix) = (source.into(), prefix.into());
+        Ok(Self { source, prefix, parameters: parameters.into(), by_name: by_name.into() })
     }
 
     /// In the order of the key.
@@ -85,7 +79,7 @@ impl KeyTemplate {
         read.then_some(key)
     }
 
-    /// Everything, if there is no parameter.
+    /// The text before the first parameter.
     pub(crate) fn prefix(&self) -> &str {
         &self.prefix
     }
@@ -158,16 +152,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_of_the_template_are_read_into_parameters_and_others_are_not() {
-        let long = format!("seq:{}", "x".repeat(65));
+    fn only_keys_of_the_template_are_read_into_parameters() {
+        let (long, both) = (format!("seq:{}", "x".repeat(65)), vec![("project", "PROJ"), ("type", "9012")]);
         for (template, key, expected) in [
             ("seq:{conversation}", "seq:conv_abc123", Some(vec![("conversation", "conv_abc123")])),
             ("seq:{conversation}", "seq:room:7@x.y", Some(vec![("conversation", "room:7@x.y")])),
-            (
-                "id-pool:{project}:{type}",
-                "id-pool:PROJ:9012",
-                Some(vec![("project", "PROJ"), ("type", "9012")]),
-            ),
+            ("id-pool:{project}:{type}", "id-pool:PROJ:9012", Some(both)),
             ("short", "short", Some(vec![])),
             ("{tenant}/n", "acme/n", Some(vec![("tenant", "acme")])),
             ("seq:{c}", "seq:", None),
@@ -188,22 +178,25 @@ mod tests {
 
     #[test]
     fn bad_templates_are_refused() {
-        for bad in
-            ["", "a b", "a:{x", "a:x}", "a:{}", "a:{1}", "{x}{y}", "{x}:{x}", "é", "a}:{x}", "{x:digits}"]
-        {
+        let bad =
+            ["", "a b", "a:{x", "a:x}", "a:{}", "a:{1}", "{x}{y}", "{x}:{x}", "é", "a}:{x}", "{x:digits}"];
+        for bad in bad {
             assert!(KeyTemplate::parse(bad).is_err(), "{bad}");
         }
     }
 
     #[test]
-    fn templates_that_may_share_a_key_are_told() {
-        let meet = |one: &str, other: &str| {
+    fn templates_that_may_share_a_key_are_detected() {
+        let overlap = |one: &str, other: &str| {
             let (one, other) = (KeyTemplate::parse(one).unwrap(), KeyTemplate::parse(other).unwrap());
             assert_eq!(one.may_overlap(&other), other.may_overlap(&one));
             one.may_overlap(&other)
         };
-        assert!(meet("seq:{a}", "seq:{b}") && meet("seq:{a}", "seq:x:{b}") && meet("short", "short"));
-        assert!(meet("{a}", "short") && meet("seq:{a}", "seq:total"));
-        assert!(!meet("seq:{a}", "counter:{a}") && !meet("short", "short:{a}") && !meet("short", "farmer"));
+        assert!(
+            overlap("seq:{a}", "seq:{b}") && overlap("seq:{a}", "seq:x:{b}") && overlap("short", "short")
+        );
+        assert!(overlap("{a}", "short") && overlap("seq:{a}", "seq:total"));
+        assert!(!overlap("seq:{a}", "counter:{a}") && !overlap("short", "short:{a}"));
+        assert!(!overlap("short", "farmer"));
     }
 }

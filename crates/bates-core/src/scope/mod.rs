@@ -1,15 +1,15 @@
-//! What has a cursor: a series and one of its scopes.
+//! The identity of a scope, and of its cursor.
 
 mod key_template;
 
 use std::fmt;
 use std::sync::Arc;
 
-use bates_pattern::{Date, Period};
+use bates_pattern::{Date, Period, ScopeError as PatternError};
 
 use crate::code::ErrorCode;
 use crate::series::SeriesName;
-use crate::store::StoreError;
+use crate::store::StoreResult;
 
 pub(crate) use key_template::is_value;
 pub use key_template::{KeyTemplate, KeyTemplateError};
@@ -27,9 +27,7 @@ pub struct ScopeKey(Arc<str>);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScopeKeyError {
-    #[error(
-        "parameter {0:?} cannot be part of a scope: its name or value is empty or holds what is not visible ASCII"
-    )]
+    #[error("parameter {0:?} cannot be part of a scope: its name or value is empty or not visible ASCII")]
     Ambiguous(Box<str>),
     #[error("parameter {0:?} is given twice")]
     Twice(Box<str>),
@@ -57,7 +55,7 @@ impl ScopeKey {
         }
         let mut key = String::new();
         for (name, value) in sorted {
-            // Invariant: no name holds `=` or a space and no value a space, so the key reads in one way only.
+            // Invariant: no name holds `=` or a space and no value a space, so the key can be read in one way only.
             let visible = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
             if !visible(name) || !visible(value) || name.contains('=') || name.starts_with('@') {
                 return Err(ScopeKeyError::Ambiguous(name.chars().take(64).collect::<String>().into()));
@@ -95,7 +93,7 @@ impl fmt::Display for ScopeKey {
     }
 }
 
-/// A series and one of its scopes: what has a cursor.
+/// A series and one of its scopes. Each has a cursor.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ScopeId {
     pub series: SeriesName,
@@ -128,7 +126,7 @@ impl<'a, P: AsRef<[(&'a str, &'a str)]> + ?Sized> From<&'a P> for ScopeParams<'a
 #[non_exhaustive]
 pub enum ScopeError {
     #[error(transparent)]
-    Pattern(#[from] bates_pattern::ScopeError),
+    Pattern(#[from] PatternError),
     #[error(transparent)]
     Key(#[from] ScopeKeyError),
     #[error("the scope has the parameters {given:?}; it needs exactly {expected:?}")]
@@ -138,19 +136,17 @@ pub enum ScopeError {
 impl ScopeError {
     pub const fn code(&self) -> ErrorCode {
         match self {
-            Self::Pattern(
-                bates_pattern::ScopeError::Year { .. } | bates_pattern::ScopeError::FiscalYear { .. },
-            ) => ErrorCode::BAD_DATE,
+            Self::Pattern(PatternError::Year { .. } | PatternError::FiscalYear { .. }) => ErrorCode::BAD_DATE,
             _ => ErrorCode::BAD_SCOPE,
         }
     }
 }
 
-/// Reads what a store keeps of scopes, page by page.
-pub(crate) async fn each_page<T, F: Future<Output = Result<Vec<(ScopeKey, T)>, StoreError>>>(
+/// Reads rows of scopes from a store, page by page.
+pub(crate) async fn each_page<T, F: Future<Output = StoreResult<Vec<(ScopeKey, T)>>>>(
     read: impl Fn(Option<ScopeKey>) -> F,
     mut each: impl FnMut(ScopeKey, T),
-) -> Result<(), StoreError> {
+) -> StoreResult<()> {
     let mut after = None;
     loop {
         let page = read(after).await?;
@@ -167,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_the_same_in_whatever_order_parameters_come() {
+    fn a_key_does_not_depend_on_the_order_of_parameters() {
         let one = ScopeKey::new([("type", "9012"), ("project", "PROJ")], None).unwrap();
         let other = ScopeKey::new([("project", "PROJ"), ("type", "9012")], None).unwrap();
         assert_eq!(one, other);
@@ -176,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_taken_apart_as_it_was_put_together() {
+    fn a_key_is_split_into_its_parameters_and_period() {
         for (text, parameters, period) in [
             ("", vec![], None),
             ("a=b=c d=@e", vec![("a", "b=c"), ("d", "@e")], None),
@@ -191,15 +187,12 @@ mod tests {
 
     #[test]
     fn no_two_scopes_have_one_key() {
-        for ambiguous in
+        for pair in
             [("a", "b c=d"), ("a b", "c"), ("a=b", "c"), ("@a", "c"), ("a", ""), ("", "b"), ("a", "é")]
         {
-            assert!(ScopeKey::new([ambiguous], None).is_err(), "{ambiguous:?}");
+            assert!(ScopeKey::new([pair], None).is_err(), "{pair:?}");
         }
-        assert!(
-            ScopeKey::new([("a", "b=c")], None).is_ok(),
-            "a value may hold =: the first one ends the name"
-        );
+        assert!(ScopeKey::new([("a", "b=c")], None).is_ok(), "the first = ends the name");
         assert!(matches!(ScopeKey::new([("a", "1"), ("a", "2")], None), Err(ScopeKeyError::Twice(_))));
     }
 }

@@ -1,40 +1,41 @@
-//! Series made, changed and retired at run time.
+//! Creates, changes and retires series at run time.
 //!
-//! A retired series keeps its pin and its cursors, so a later one of its name is the same series or is refused. Before
+//! A retired series keeps its pin and its cursors, so a later series of its name must be the same or is refused. Before
 //! a changed series is published, everything that the old entry holds in memory is sealed and given back, and nothing
-//! new begins under it: a call that found it waits for the entry in its place, or is refused if there will be none. An
-//! ordered series that numbers documents holds nothing in memory, and neither does the entry in its place: a call that
-//! found the old one may still be granted a number.
+//! new begins under it: a call that found the old entry waits for the new one, or is refused if the series is retired.
+//! An ordered series that numbers documents holds nothing in memory, and neither does its replacement: a call that
+//! found the old entry may still be granted a number.
 
-use bates_pattern::Position;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use bates_pattern::Position;
 
+use super::open::open_series;
 use super::{
-    Caching, DescriptionChange, MachineError, Promise, PromiseChange, Registry, Series, SeriesEntry,
-    SeriesName, SeriesOrigin, SeriesSpec, open,
+    Caching, DescriptionChange, MachineError, MachineResult, Promise, PromiseChange, Registry, Series,
+    SeriesEntry, SeriesName, SeriesOrigin, SeriesSpec,
 };
 use crate::dispenser::ReleaseReport;
 use crate::error::IssueError;
 use crate::machine::{Machine, NextError};
 use crate::scope::{ScopeKey, ScopeParams};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreResult};
 
 /// Max series. Each is searched when an identifier is traced.
 pub const SERIES_MAX: usize = 10_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreateOutcome {
-    /// It is new, or was retired and continues.
+    /// It is new, or continues a retired series.
     Created,
     /// It existed with the same description.
     Existed,
 }
 
 impl<S: Store> Machine<S> {
-    /// Makes a series at run time. Its cursors continue if a series of its name existed before.
-    pub async fn create_series(&self, spec: SeriesSpec) -> Result<CreateOutcome, MachineError> {
+    /// Creates a series. Its cursors continue if a series of its name existed before.
+    pub async fn create_series(&self, spec: SeriesSpec) -> MachineResult<CreateOutcome> {
         let mut changing = self.series_sync.lock().await;
         self.sync_series_locked(&mut changing).await?;
         let registry = self.registry();
@@ -62,8 +63,8 @@ impl<S: Store> Machine<S> {
         }
     }
 
-    /// Changes limits, rejection rules, audit or promise of a series made at run time. `change` gets the current
-    /// description, which no other call changes meanwhile.
+    /// Changes limits, rejection rules, audit or promise of a series that was created at run time. No other call
+    /// changes the description while `change` runs.
     pub async fn change_series<E: From<MachineError>>(
         &self,
         name: &SeriesName,
@@ -80,21 +81,21 @@ impl<S: Store> Machine<S> {
         if from != to {
             spec.check()?;
             let (before, after) = (entry.spec.description.clone(), spec.description.clone());
-            self.pin_promise(name, PromiseChange { from, to }, Some(DescriptionChange { before, after }))
-                .await?;
+            let described = DescriptionChange { before, after };
+            self.pin_promise(name, PromiseChange { from, to }, Some(described)).await?;
         } else if self.store().is_shared() && to != Promise::Unique {
             self.recall_before_change(name).await?;
         }
         let publication = self.prepare(spec, Some(entry.spec.description.clone())).await?;
-        // Positions in memory have the old limits and come back with the new ones. Callers wait for those meanwhile.
+        // Positions in memory go back and are granted again under the new limits; callers wait meanwhile.
         self.dispenser.retire(&entry.series).await;
         drop(publication);
         Ok(())
     }
 
-    /// Retires a series made at run time. On return this node issues nothing in its name; other nodes do until they
-    /// follow. Its pin and its cursors stay for ever.
-    pub async fn retire_series(&self, name: &SeriesName) -> Result<ReleaseReport, MachineError> {
+    /// Retires a series that was created at run time. On return this node issues none of its numbers; other nodes may
+    /// until they synchronize. Its pin and its cursors stay for ever.
+    pub async fn retire_series(&self, name: &SeriesName) -> MachineResult<ReleaseReport> {
         let mut changing = self.series_sync.lock().await;
         self.sync_series_locked(&mut changing).await?;
         let entry = self.changeable_series(name)?;
@@ -108,9 +109,8 @@ impl<S: Store> Machine<S> {
         Ok(self.dispenser.retire(&entry.series).await)
     }
 
-    /// Raises the cursor of a scope to `floor`, so that nothing below it is ever issued again, and returns the cursor;
-    /// a higher one stays. No process may have issued from the scope or issue meanwhile: its leases would lie below the
-    /// floor.
+    /// Raises the cursor of a scope to `floor`, so that nothing below it is ever granted again, and returns the cursor;
+    /// a higher one stays. The caller must recall ranges that processes hold: they may lie below the floor.
     pub async fn raise_floor(
         &self,
         entry: &SeriesEntry,
@@ -134,8 +134,8 @@ impl<S: Store> Machine<S> {
         Ok(raised.map_err(IssueError::from_store(&scope_id))?.next)
     }
 
-    /// Adopts positions of a scope, so that their numbers are never issued. Returns how many were granted before. No
-    /// process may have issued from the scope or issue meanwhile.
+    /// Adopts positions of a scope, so that their numbers are never granted. Returns how many were granted before. The
+    /// caller must recall ranges that processes hold: they may include adopted positions.
     pub async fn adopt_positions(
         &self,
         entry: &SeriesEntry,
@@ -154,58 +154,52 @@ impl<S: Store> Machine<S> {
         scope: &ScopeKey,
         from: u64,
         limit: usize,
-    ) -> Result<Vec<Position>, StoreError> {
+    ) -> StoreResult<Vec<Position>> {
         self.store().adopted_positions(entry.series.scope_id(scope), from, limit).await
     }
 
     /// Opens a series and records its description. Dropping the publication publishes it.
-    async fn prepare(
-        &self,
-        spec: SeriesSpec,
-        before: Option<Box<str>>,
-    ) -> Result<Publication<'_>, MachineError> {
+    async fn prepare(&self, spec: SeriesSpec, before: Option<Box<str>>) -> MachineResult<Publication<'_>> {
         let registry = self.registry();
         registry.check_key_is_free(&spec)?;
         let (name, description) = (spec.name.clone(), spec.description.clone());
-        let store = self.dispenser.store();
-        let entry =
-            open::open_series(store, spec, SeriesOrigin::Api, self.caching_of(&registry, &name)).await?;
+        let (store, caching) = (self.store(), self.caching_of(&registry, &name));
+        let entry = open_series(store, spec, SeriesOrigin::Api, caching).await?;
         if !store.describe(name.clone(), before, Some(description)).await? {
             return Err(MachineError::ChangedMeanwhile(name));
         }
         Ok(Publication { next: registry.with(entry).into(), current: &self.registry })
     }
 
-    /// The entry in the place of a retired one, once the change is over.
+    /// The entry that replaces a retired one, once the change is over.
     pub(crate) async fn replacement_of(&self, retired: &Series) -> Option<Arc<SeriesEntry>> {
         let current = || self.series(retired.name().as_str()).filter(|entry| !entry.series.is(retired));
         if let Some(entry) = current() {
             return Some(entry);
         }
-        // Another node may have changed it. If the store cannot be asked, this node knows as much as it can.
+        // Another node may have changed it. If the store cannot be read, what this node knows has to do.
         let _ = Box::pin(self.sync_series()).await;
         drop(self.series_sync.lock().await);
         current()
     }
 
-    /// The memory of the ordered series of a name, shared by a series in its place.
+    /// The caching state of the ordered series of a name, which its replacement shares.
     pub(crate) fn caching_of(&self, registry: &Registry, name: &SeriesName) -> Arc<Caching> {
-        let current = registry.get(name.as_str()).filter(|entry| entry.series.promise() == Promise::Ordered);
-        match current {
-            Some(entry) => entry.series.caching().clone(),
-            None => self.retired_caching.lock().get(name).cloned().unwrap_or_default(),
+        match registry.get(name.as_str()) {
+            Some(entry) if entry.series.promise() == Promise::Ordered => entry.series.caching().clone(),
+            _ => self.retired_caching.lock().get(name).cloned().unwrap_or_default(),
         }
     }
 
-    /// Keeps the memory of a retired ordered series for a later one of its name.
+    /// Keeps the caching state of a retired ordered series for a later one of its name.
     fn keep_caching(&self, entry: &SeriesEntry) {
         if entry.series.promise() == Promise::Ordered {
-            let (name, memory) = (entry.series.name().clone(), entry.series.caching().clone());
-            self.retired_caching.lock().insert(name, memory);
+            let (name, caching) = (entry.series.name().clone(), entry.series.caching().clone());
+            self.retired_caching.lock().insert(name, caching);
         }
     }
 
-    fn changeable_series(&self, name: &SeriesName) -> Result<Arc<SeriesEntry>, MachineError> {
+    fn changeable_series(&self, name: &SeriesName) -> MachineResult<Arc<SeriesEntry>> {
         match self.registry().get(name.as_str()) {
             None => Err(MachineError::Unknown(name.clone())),
             Some(entry) if entry.origin == SeriesOrigin::File => Err(MachineError::InFile(name.clone())),
@@ -214,7 +208,7 @@ impl<S: Store> Machine<S> {
     }
 }
 
-/// Publishes the series when it is dropped, also if the call that changes them is cancelled.
+/// Publishes a registry when it is dropped, also if the call that changes a series is cancelled.
 ///
 /// Invariant: no retired entry stays in the registry: callers would wait for a change that is over.
 pub(crate) struct Publication<'m> {

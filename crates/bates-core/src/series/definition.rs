@@ -1,11 +1,11 @@
-//! What a series promises, and what decides how its positions read. A store pins both and compares them from then on.
+//! The promise of a series, and its definition, which decides the text of each position. A store pins both.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::SeriesName;
 
-/// What a series promises. It decides how numbers are handed out, never the front end.
+/// The promise of a series. It decides how numbers are handed out; a front end never does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Promise {
     /// Never twice.
@@ -18,7 +18,7 @@ pub enum Promise {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PromiseChange {
-    /// What the series must promise now.
+    /// The expected current promise.
     pub from: Promise,
     pub to: Promise,
 }
@@ -67,25 +67,23 @@ pub struct Definition {
     pub time_zone: Box<str>,
     /// The version of the mapping.
     pub construction: u16,
-    /// Pinned too, and changed by [`Store::change_promise`] only; `None` where it does not matter, and in stores from
-    /// before promises were pinned.
+    /// Pinned too; only [`change_promise`](crate::SeriesStore::change_promise) changes it. `None` where it does not
+    /// matter, and in stores from before promises were pinned.
     pub promise: Option<Promise>,
-    /// The rejection rules as text. Not pinned; a store keeps them to know whether they ever changed.
+    /// The rejection rules as text. Not pinned; the store keeps them to detect a change.
     pub rules: Option<Box<str>>,
 }
 
 impl Definition {
-    /// What a store keeps in the place of rules that have changed.
+    /// Stored instead of rules that have changed.
     pub const RULES_CHANGED: &str = "changed";
 
-    /// The rules that the store of this definition has to keep from now on, once `asked` is opened.
+    /// The rules to store from now on, if a series with this definition is opened as `asked` and they differ.
     pub fn rules_to_keep<'r>(&self, asked: &'r Self) -> Option<&'r str> {
         match (self.rules.as_deref(), asked.rules.as_deref()) {
-            (None, Some(asked)) => Some(asked),
-            (Some(kept), Some(asked)) if kept != asked && kept != Self::RULES_CHANGED => {
-                Some(Self::RULES_CHANGED)
-            }
-            _ => None,
+            (None, asked) => asked,
+            (Some(Self::RULES_CHANGED), _) | (_, None) => None,
+            (Some(stored), Some(asked)) => (stored != asked).then_some(Self::RULES_CHANGED),
         }
     }
 
@@ -114,7 +112,7 @@ impl Definition {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DescriptionChange {
-    /// What the store must have now.
+    /// The expected current description.
     pub before: Box<str>,
     pub after: Box<str>,
 }
@@ -128,8 +126,8 @@ pub struct PinOutcome {
 
 impl PinOutcome {
     /// The outcome for a series pinned earlier, opened as `asked`.
-    pub fn of_pinned(kept: &Definition, asked: &Definition, permutation_key: Option<Vec<u8>>) -> Self {
-        let rules = kept.rules_to_keep(asked).or(kept.rules.as_deref());
+    pub fn of_pinned(pinned: &Definition, asked: &Definition, permutation_key: Option<Vec<u8>>) -> Self {
+        let rules = pinned.rules_to_keep(asked).or(pinned.rules.as_deref());
         Self { permutation_key, is_new: false, has_changed_rules: rules == Some(Definition::RULES_CHANGED) }
     }
 }
@@ -137,7 +135,7 @@ impl PinOutcome {
 impl fmt::Debug for PinOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let key = self.permutation_key.as_ref().map(|_| "…");
-        f.debug_struct("Pinned")
+        f.debug_struct("PinOutcome")
             .field("permutation_key", &key)
             .field("is_new", &self.is_new)
             .field("has_changed_rules", &self.has_changed_rules)

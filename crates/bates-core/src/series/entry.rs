@@ -1,4 +1,4 @@
-//! A series in a machine, and how its scopes are named.
+//! A series in a machine, and how its scopes are opened.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::document::{AssignError, Assignment};
 use crate::ledger::GrantError;
 use crate::scope::{KeyTemplate, ScopeError, ScopeId, ScopeKey, ScopeParams};
 
-/// What a list of numbers holds: whole identifiers, or their sequence part for programs that add the rest.
+/// The elements of a list of numbers: whole identifiers, or their sequence part for programs that add the rest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ListValue {
     /// `PROJ-9012-1001`
@@ -23,7 +23,7 @@ pub enum ListValue {
     Seq,
 }
 
-/// Who described a series, and so who may change it.
+/// Where a series is described, and so where it can be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeriesOrigin {
     /// The configuration, or the program itself.
@@ -31,7 +31,7 @@ pub enum SeriesOrigin {
     Api,
 }
 
-/// How many numbers the rules accept of all positions of a pattern.
+/// How many of a pattern's positions the rules accept.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AcceptedShare {
     pub(crate) numbers: u64,
@@ -50,11 +50,10 @@ pub struct SeriesEntry {
     pub(crate) counts: Arc<Counts>,
     /// Whether a number must be waited for: its date is computed, or it is recorded first.
     pub(crate) is_uncached: bool,
-    /// Notified when there is something to deliver.
     pub(crate) document_notify: Arc<Notify>,
 }
 
-/// A scope rendered and named.
+/// A scope ready to render, and its id.
 pub(crate) struct OpenScope<'e> {
     pub(crate) entry: &'e SeriesEntry,
     pub(crate) scope: Scope,
@@ -123,13 +122,12 @@ impl SeriesEntry {
         Some(self.numbers_in(self.series.end().saturating_sub(next)))
     }
 
-    /// Remembers the cursor after a document, which is not granted as other numbers are.
+    /// Notes the cursor after a document: it was not moved by a grant.
     pub(crate) fn note_usage(&self, scope_id: &ScopeId, assignment: &Result<Assignment, AssignError>) {
+        let end = self.series.end();
         let next = match assignment {
             Ok(assignment) => assignment.position.value() + 1,
-            Err(AssignError::Grant(GrantError::Exhausted { left, .. })) => {
-                self.series.end().saturating_sub(*left)
-            }
+            Err(AssignError::Grant(GrantError::Exhausted { left, .. })) => end.saturating_sub(*left),
             Err(_) => return,
         };
         self.counts.usage.raise(scope_id.scope.parts().1, next);
@@ -143,10 +141,10 @@ impl SeriesEntry {
     /// Parameters that the pattern does not show go into the key only.
     pub(crate) fn open_scope(
         &self,
-        name: ScopeParams<'_>,
+        params: ScopeParams<'_>,
         now: impl FnOnce() -> Timestamp,
     ) -> Result<OpenScope<'_>, ScopeError> {
-        let mut given: Vec<&str> = name.parameters.iter().map(|(name, _)| *name).collect();
+        let mut given: Vec<&str> = params.parameters.iter().map(|(name, _)| *name).collect();
         given.sort_unstable();
         // Invariant: a scope has these parameters and no others, or one text could come from two scopes.
         if !given.iter().eq(&self.parameters) {
@@ -155,14 +153,14 @@ impl SeriesEntry {
             return Err(ScopeError::Parameters { given, expected: self.parameters.join(", ").into() });
         }
         let pattern = self.series.pattern();
-        let date = match name.date {
+        let date = match params.date {
             None if pattern.needs_date() => Some(self.date_at(now())),
             date => date,
         };
-        let shown =
-            name.parameters.iter().filter(|(name, _)| pattern.parameters().any(|known| known == *name));
-        let scope = pattern.scope(shown.copied(), date)?;
-        let key = ScopeKey::new(name.parameters.iter().copied(), scope.period())?;
+        let parameters = params.parameters.iter().copied();
+        let shown = parameters.clone().filter(|(name, _)| pattern.parameters().any(|shown| shown == *name));
+        let scope = pattern.scope(shown, date)?;
+        let key = ScopeKey::new(parameters, scope.period())?;
         Ok(OpenScope { entry: self, scope, scope_id: self.series.scope_id(&key) })
     }
 }

@@ -25,24 +25,25 @@ pub use entry::{ListValue, SeriesEntry, SeriesOrigin};
 pub use name::{SeriesName, SeriesNameError};
 pub(crate) use open::open_all;
 pub use registry::Registry;
+pub(crate) use spec::MachineResult;
 pub use spec::{MachineError, SeriesSpec};
 pub(crate) use sync::SeriesSync;
 pub use sync::{SpecReader, SyncReport};
 
-/// Max lease: a crash must not skip a space.
+/// The largest allowed `lease_max`: a crash must not skip a whole space.
 const LEASE_MAX: u64 = 1_000_000_000;
 
-/// Max callers waiting for one scope: each holds memory.
+/// The largest allowed `waiters_max`: each waiting caller needs memory.
 const WAITERS_MAX: usize = 1_000_000;
 
-/// The limits of a series. Each says what it costs.
+/// The limits of a series. In a description they count numbers; an open series has them in positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Positions in the first range of a scope. Each later range is eight times as large, up to `lease_max`.
     pub lease_min: u64,
-    /// Positions in the largest range. [`Limits::crash_skip_max`] says what a crash can skip.
+    /// Positions in the largest range. It bounds the loss in a crash: see [`Limits::crash_skip_max`].
     pub lease_max: u64,
-    /// When this share of a range is left, the next one is fetched. Too low, and callers wait for the store.
+    /// When this share of a range is left, the next one is fetched. If it is too low, callers wait for the store.
     pub watermark_percent: u8,
     /// How many callers may wait for one scope. More are refused as busy, so memory stays flat.
     pub waiters_max: usize,
@@ -63,9 +64,10 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The most positions of a scope that a crash can skip: the largest range, and what was left of the one before it when
-    /// it was fetched. With the default watermark that is 1.25 times `lease_max`. Positions that callers wait for come on
-    /// top, and those between adopted positions that were too few for a run (`INCRBY`).
+    /// The most positions of a scope that one process holds in memory, and that its crash skips: the largest range, and
+    /// the rest of the range before it when it was fetched. With the default watermark that is 1.25 times `lease_max`.
+    /// On top come positions fetched for callers that wait or have gone, and pieces between adopted positions that are
+    /// too short for a run (`INCRBY`). Shared pools and client leases hold positions of their own.
     pub const fn crash_skip_max(&self) -> u64 {
         self.lease_max.saturating_add(self.watermark(self.lease_max))
     }
@@ -106,8 +108,8 @@ struct Inner {
     caching: Arc<Caching>,
 }
 
-/// Whether numbers of a series may be held in memory. Shared by all descriptions of one name: in an ordered series a
-/// call that began under an earlier one may still be granted a number past those that a later one would hold.
+/// Whether numbers of a series may be held in memory. All descriptions of one name share it: in an ordered series, a
+/// call that began under an earlier description may still be granted a number past those that a later one would hold.
 #[derive(Debug, Default)]
 pub(crate) struct Caching {
     /// Set once, when nothing may be held any more.
@@ -126,7 +128,7 @@ impl Caching {
         self.is_stopped.load(Ordering::Acquire)
     }
 
-    /// Forbids holding, and runs `empty` to give up what is held. On return, nothing is held.
+    /// Forbids holding, and runs `empty` to release all held positions. On return, nothing is held.
     pub(crate) async fn stop(&self, empty: impl Future<Output = ()>) {
         let leaving = async {
             self.is_stopped.store(true, Ordering::Release);
@@ -144,13 +146,13 @@ impl Series {
         start: Position,
         limits: Limits,
     ) -> Self {
-        let (is_retired, memory) = (AtomicBool::new(false), Arc::default());
-        Self(Arc::new(Inner { name, pattern, promise, start, limits, is_retired, caching: memory }))
+        let (is_retired, caching) = (AtomicBool::new(false), Arc::default());
+        Self(Arc::new(Inner { name, pattern, promise, start, limits, is_retired, caching }))
     }
 
-    /// Shares the memory of the earlier series of its name.
-    pub(crate) fn with_caching(mut self, memory: Arc<Caching>) -> Self {
-        Arc::get_mut(&mut self.0).expect("a series is shared once it is made").caching = memory;
+    /// Shares the caching state of the earlier series of its name.
+    pub(crate) fn with_caching(mut self, caching: Arc<Caching>) -> Self {
+        Arc::get_mut(&mut self.0).expect("a new series has one owner").caching = caching;
         self
     }
 
@@ -175,7 +177,7 @@ impl Series {
         &self.0.limits
     }
 
-    /// Whether both have one name, and so one set of scopes.
+    /// Whether both have the same name, and so the same scopes.
     #[inline]
     pub(crate) fn has_name_of(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0) || self.0.name == other.0.name

@@ -7,13 +7,13 @@ use bates_pattern::{Construction, Key, Options, Order, Pattern, Position, Reject
 use jiff::tz::TimeZone;
 
 use super::{
-    AcceptedShare, Caching, Definition, Limits, MachineError, Promise, Registry, Series, SeriesEntry,
-    SeriesOrigin, SeriesSpec,
+    AcceptedShare, Caching, Definition, Limits, MachineError, MachineResult, Promise, Registry, Series,
+    SeriesEntry, SeriesOrigin, SeriesSpec,
 };
 use crate::runtime::Runtime;
 use crate::store::{MeasuredStore, Store, StoreError};
 
-/// Where rules accept less than one in this many positions, leases are not enlarged further.
+/// Where rules accept fewer than one in this many positions, ranges are not enlarged further.
 const POSITIONS_PER_NUMBER_MAX: u64 = 1_000;
 
 const PERMUTATION_KEY_BYTES: usize = 32;
@@ -21,7 +21,7 @@ const PERMUTATION_KEY_BYTES: usize = 32;
 pub(crate) async fn open_all<S: Store>(
     store: &MeasuredStore<S>,
     specs: Vec<SeriesSpec>,
-) -> Result<Registry, MachineError> {
+) -> MachineResult<Registry> {
     let mut registry = Registry::default();
     for spec in specs {
         if registry.get(spec.name.as_str()).is_some() {
@@ -33,66 +33,64 @@ pub(crate) async fn open_all<S: Store>(
     Ok(registry)
 }
 
-/// `memory` is that of the ordered series of its name before it.
+/// `caching` is that of the earlier ordered series of its name.
 pub(crate) async fn open_series<S: Store>(
     store: &MeasuredStore<S>,
     spec: SeriesSpec,
     origin: SeriesOrigin,
-    memory: Arc<Caching>,
-) -> Result<SeriesEntry, MachineError> {
-    let (spec, accepted, CheckedSpec { time_zone, definition, start, .. }) =
-        check_and_count(store.runtime(), spec).await?;
+    caching: Arc<Caching>,
+) -> MachineResult<SeriesEntry> {
+    let (spec, accepted, checked) = check_and_count(store.runtime(), spec).await?;
     let fresh_key = if spec.shuffled { Some(fresh_key(store.runtime())?) } else { None };
-    let pinned = store.pin(definition, fresh_key).await?;
-    let order = match pinned.permutation_key {
-        Some(bytes) => Order::Shuffled(Key::new(&bytes).map_err(|error| {
-            StoreError::Poisoned(format!("the permutation key of {:?}: {error}", spec.name.as_str()).into())
-        })?),
-        None => Order::Counting,
-    };
-    let pattern = compile(&spec, order)?;
+    let pinned = store.pin(checked.definition, fresh_key).await?;
+    let pattern = compile(&spec, pinned_order(&spec, pinned.permutation_key)?)?;
     let limits = limits_in_positions(spec.limits, accepted);
-    let parameters = spec.parameters(&pattern);
-    let is_awaited = pattern.needs_date() || spec.audit.is_on();
-    let memory = match spec.promise {
+    let caching = match spec.promise {
         Promise::Unique => Arc::default(),
-        Promise::Ordered if !store.is_shared() => memory,
+        Promise::Ordered if !store.is_shared() => caching,
         // The store grants each number: nothing that another series of its name left in memory is used.
         Promise::Ordered | Promise::Gapless => Arc::new(Caching::stopped()),
     };
-    let series = Series::new(spec.name.clone(), pattern, spec.promise, start, limits).with_caching(memory);
-    let counts = store.counts(&spec.name);
     Ok(SeriesEntry {
-        series,
+        parameters: spec.parameters(&pattern),
+        is_uncached: pattern.needs_date() || spec.audit.is_on(),
+        series: Series::new(spec.name.clone(), pattern, spec.promise, checked.start, limits)
+            .with_caching(caching),
+        counts: store.counts(&spec.name),
         spec,
         origin,
-        time_zone,
-        parameters,
+        time_zone: checked.time_zone,
         accepted,
         has_changed_rules: pinned.has_changed_rules,
-        counts,
-        is_uncached: is_awaited,
         document_notify: Arc::default(),
     })
 }
 
-/// Checks a description and counts what its rules accept. That may take a second, so it runs off the async threads.
+fn pinned_order(spec: &SeriesSpec, permutation_key: Option<Vec<u8>>) -> MachineResult<Order> {
+    let Some(bytes) = permutation_key else { return Ok(Order::Counting) };
+    let key = Key::new(&bytes).map_err(|error| {
+        StoreError::Poisoned(format!("the permutation key of {:?}: {error}", spec.name.as_str()).into())
+    });
+    Ok(Order::Shuffled(key?))
+}
+
+/// Checks a description and counts the numbers that its rules accept. That may take a second, so it blocks no async
+/// thread.
 async fn check_and_count(
     runtime: &dyn Runtime,
     spec: SeriesSpec,
-) -> Result<(SeriesSpec, AcceptedShare, CheckedSpec), MachineError> {
-    let weighed = runtime.computed(move || {
-        let judged = check_spec(&spec)?;
-        let accepted = accepted(&judged.pattern);
+) -> MachineResult<(SeriesSpec, AcceptedShare, CheckedSpec)> {
+    let checked = runtime.run_blocking(move || {
+        let checked = check_spec(&spec)?;
+        let accepted = accepted(&checked.pattern);
         if accepted.numbers == 0 {
             return Err(MachineError::Empty(spec.name));
         }
-        Ok((spec, accepted, judged))
+        Ok((spec, accepted, checked))
     });
-    weighed.await.unwrap_or(Err(MachineError::Stopping))
+    checked.await.unwrap_or(Err(MachineError::Stopping))
 }
 
-/// A checked description.
 pub(crate) struct CheckedSpec {
     /// Compiled with a placeholder key if it is shuffled.
     pub(crate) pattern: Pattern,
@@ -102,10 +100,10 @@ pub(crate) struct CheckedSpec {
 }
 
 /// Checks a description before anything is written.
-pub(crate) fn check_spec(spec: &SeriesSpec) -> Result<CheckedSpec, MachineError> {
+pub(crate) fn check_spec(spec: &SeriesSpec) -> MachineResult<CheckedSpec> {
     let order = if spec.shuffled {
         // Any key shows whether the pattern can be shuffled.
-        Order::Shuffled(Key::new(&[0; 16]).expect("a key of sixteen bytes is one"))
+        Order::Shuffled(Key::new(&[0; 16]).expect("sixteen bytes are a key"))
     } else {
         Order::Counting
     };
@@ -142,18 +140,15 @@ fn rules_text(rules: &Reject) -> Box<str> {
     format!("rejects {digits:?} {:?}", rules.restricted().collect::<BTreeSet<_>>()).into()
 }
 
-fn compile(spec: &SeriesSpec, order: Order) -> Result<Pattern, MachineError> {
+fn compile(spec: &SeriesSpec, order: Order) -> MachineResult<Pattern> {
     let options = Options { order, reject: spec.reject.clone(), reset: spec.reset, ..Options::default() };
     let (series, template) = (spec.name.clone(), spec.template.clone());
-    Pattern::compile(&spec.template, options).map_err(|error| MachineError::Pattern {
-        series,
-        template,
-        error,
-    })
+    let refused = |error| MachineError::Pattern { series, template, error };
+    Pattern::compile(&spec.template, options).map_err(refused)
 }
 
 /// Refuses promises that could not be kept.
-fn check_promise(spec: &SeriesSpec) -> Result<(), MachineError> {
+fn check_promise(spec: &SeriesSpec) -> MachineResult<()> {
     let problem = match spec.promise {
         Promise::Ordered | Promise::Gapless if spec.shuffled => {
             "numbers in a shuffled order do not ascend, so the series can only be unique"
@@ -166,7 +161,7 @@ fn check_promise(spec: &SeriesSpec) -> Result<(), MachineError> {
     Err(MachineError::Promise { series: spec.name.clone(), promise: spec.promise, problem })
 }
 
-fn check_key(spec: &SeriesSpec, pattern: &Pattern) -> Result<(), MachineError> {
+fn check_key(spec: &SeriesSpec, pattern: &Pattern) -> MachineResult<()> {
     let Some(key) = &spec.key else { return Ok(()) };
     let lacking = pattern.parameters().find(|shown| !key.parameters().any(|named| named == *shown));
     let Some(parameter) = lacking else { return Ok(()) };
@@ -180,7 +175,7 @@ fn accepted(pattern: &Pattern) -> AcceptedShare {
     AcceptedShare { numbers, positions }
 }
 
-/// Limits count numbers and leases hold positions: with rejection, one number takes several positions.
+/// Limits count numbers and ranges hold positions: with rejection, a number takes several positions.
 fn limits_in_positions(limits: Limits, AcceptedShare { numbers, positions }: AcceptedShare) -> Limits {
     let several = (positions / numbers.max(1)).clamp(1, POSITIONS_PER_NUMBER_MAX);
     Limits {
@@ -195,7 +190,7 @@ fn default_start(pattern: &Pattern, shuffled: bool) -> Position {
     Position::new(u64::from(pattern.counts_in_decimal() && !shuffled)).unwrap_or(Position::MIN)
 }
 
-fn fresh_key(runtime: &dyn Runtime) -> Result<Vec<u8>, MachineError> {
+fn fresh_key(runtime: &dyn Runtime) -> MachineResult<Vec<u8>> {
     let mut key = vec![0; PERMUTATION_KEY_BYTES];
     runtime.fill_random(&mut key).map_err(MachineError::NoRandomness)?;
     Ok(key)

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::{MachineError, SeriesEntry, SeriesName, SeriesSpec};
+use super::{MachineResult, SeriesEntry, SeriesName, SeriesSpec};
 use crate::scope::KeyTemplate;
 
 /// Changed by making another one.
 #[derive(Clone, Debug, Default)]
-#[expect(clippy::struct_field_names, reason = "they are three ways to one thing")]
+#[expect(clippy::struct_field_names, reason = "each is an index of the series")]
 pub struct Registry {
     by_name: BTreeMap<SeriesName, Arc<SeriesEntry>>,
     /// Keys without a parameter, whole.
@@ -38,7 +38,7 @@ impl Registry {
     }
 
     pub fn get_by_key(&self, key: &str) -> Option<&Arc<SeriesEntry>> {
-        // Everything between a prefix and a key that begins with it begins with it too, so the last prefix not behind
+        // Every text between a prefix and a key that begins with it also begins with it, so the last prefix not after
         // the key is the only candidate.
         let mut before = self.by_prefix.range::<str, _>((Bound::Unbounded, Bound::Included(key)));
         match before.next_back() {
@@ -49,17 +49,15 @@ impl Registry {
 
     /// Refuses a series whose key could be one of another series. Compares only keys that begin alike: with thousands
     /// of series, comparing all would take seconds at every start.
-    pub(crate) fn check_key_is_free(&self, spec: &SeriesSpec) -> Result<(), MachineError> {
+    pub(crate) fn check_key_is_free(&self, spec: &SeriesSpec) -> MachineResult<()> {
         let Some(key) = &spec.key else { return Ok(()) };
         let prefix = key.prefix();
-        let behind = |keys: &BTreeMap<Box<str>, Arc<SeriesEntry>>| {
+        let longer = [&self.by_prefix, &self.by_key].into_iter().flat_map(|keys| {
             let from = keys.range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
-            from.take_while(|(other, _)| other.starts_with(prefix)).map(|(_, entry)| entry.clone()).collect()
-        };
-        let mut alike: Vec<Arc<SeriesEntry>> = behind(&self.by_prefix);
-        alike.extend::<Vec<_>>(behind(&self.by_key));
-        alike.extend((0..=prefix.len()).filter_map(|end| self.by_prefix.get(prefix.get(..end)?).cloned()));
-        let mut others = alike.iter().filter(|other| other.spec.name != spec.name);
+            from.take_while(|(other, _)| other.starts_with(prefix)).map(|(_, entry)| entry)
+        });
+        let shorter = (0..=prefix.len()).filter_map(|end| self.by_prefix.get(prefix.get(..end)?));
+        let mut others = longer.chain(shorter).filter(|other| other.spec.name != spec.name);
         others.try_for_each(|other| spec.check_distinct_from(&other.spec))
     }
 

@@ -1,4 +1,4 @@
-//! The description of a series, and what may be wrong with it.
+//! The description of a series, and why it can be refused.
 
 use bates_pattern::{Pattern, PatternError, Position, Reject, Reset};
 
@@ -54,22 +54,22 @@ impl SeriesSpec {
     }
 
     /// Checks the description without a store. A shuffled pattern has a placeholder key.
-    pub fn check(&self) -> Result<(Pattern, Position), MachineError> {
-        open::check_spec(self).map(|judged| (judged.pattern, judged.start))
+    pub fn check(&self) -> MachineResult<(Pattern, Position)> {
+        open::check_spec(self).map(|checked| (checked.pattern, checked.start))
     }
 
     /// The parameters of a scope, sorted: those of the key, which names all that the pattern shows, else the pattern's.
     pub fn parameters(&self, pattern: &Pattern) -> Vec<String> {
-        let mut names: Vec<String> = match &self.key {
-            Some(key) => key.parameters().map(str::to_owned).collect(),
-            None => pattern.parameters().map(str::to_owned).collect(),
+        let mut names: Vec<&str> = match &self.key {
+            Some(key) => key.parameters().collect(),
+            None => pattern.parameters().collect(),
         };
         names.sort_unstable();
-        names
+        names.into_iter().map(str::to_owned).collect()
     }
 
-    /// Refuses two series that could not be told apart.
-    pub fn check_distinct_from(&self, other: &Self) -> Result<(), MachineError> {
+    /// Refuses two series with the same name or with keys that may overlap.
+    pub fn check_distinct_from(&self, other: &Self) -> MachineResult<()> {
         if self.name == other.name {
             return Err(MachineError::Twice(self.name.clone()));
         }
@@ -97,6 +97,8 @@ impl SeriesSpec {
     }
 }
 
+pub(crate) type MachineResult<T> = Result<T, MachineError>;
+
 /// Why a series or a machine could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -111,13 +113,13 @@ pub enum MachineError {
     KeyLacks { series: SeriesName, key: Box<str>, parameter: Box<str> },
     #[error("series {series:?}: {name:?} is no time zone: expected a name such as UTC or Europe/Berlin")]
     TimeZone { series: SeriesName, name: Box<str> },
-    #[error("series {series:?}: start {start} lies behind {last}, the last position of the pattern")]
+    #[error("series {series:?}: start {start} is greater than {last}, the last position of the pattern")]
     Start { series: SeriesName, start: u64, last: u64 },
     #[error("series {series:?}: promise {}: {problem}", promise.name())]
     Promise { series: SeriesName, promise: Promise, problem: &'static str },
     #[error("series {0:?}: its rules reject every number")]
     Empty(SeriesName),
-    #[error("series {series:?}, which was made at run time: {problem}")]
+    #[error("series {series:?}, which was created at run time: {problem}")]
     Unreadable { series: SeriesName, problem: Box<str> },
     #[error("series {series:?}: {problem}")]
     Limits { series: SeriesName, problem: &'static str },

@@ -1,16 +1,17 @@
-//! Series that the store keeps descriptions of: opened at the start, and followed while other nodes change them.
+//! Opens the series that the store has descriptions of, and synchronizes with changes by other nodes.
 //!
-//! A node that follows late is safe: the text of a series is pinned and positions are granted to one node, so no number
-//! comes twice. Only limits, and whether the series exists, are late. What the old entry holds is sealed before the new
-//! one is published.
+//! A node that synchronizes late is safe: the text of a series is pinned and each position is granted to one node, so no
+//! number comes twice. Only limits, and whether the series exists, are late. The ranges of the old entry are sealed
+//! before the new one is published.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::change::Publication;
-use super::{MachineError, Registry, SeriesEntry, SeriesName, SeriesOrigin, SeriesSpec, open};
+use super::open::open_series;
+use super::{MachineError, MachineResult, Registry, SeriesEntry, SeriesName, SeriesOrigin, SeriesSpec};
 use crate::machine::Machine;
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, StoreResult};
 
 pub type SpecReader = fn(&SeriesName, &str) -> Result<SeriesSpec, Box<str>>;
 
@@ -29,49 +30,46 @@ pub(crate) struct SeriesSync {
 }
 
 impl<S: Store> Machine<S> {
-    /// Opens all series that the store keeps descriptions of, or none. From now on the machine can follow the store.
-    pub async fn load_series(&self, read: SpecReader) -> Result<(), MachineError> {
-        let mut follower = self.series_sync.lock().await;
+    /// Opens all series that the store has descriptions of, or none. From then on the machine can synchronize.
+    pub async fn load_series(&self, read: SpecReader) -> MachineResult<()> {
+        let mut sync = self.series_sync.lock().await;
         // A store that issues nothing can still be read, and its floors raised.
-        let described = self.store().check_revision().await.ok();
-        let (registry, followed) = self.read_descriptions(read).await?;
-        if let Some(refused) = followed.refused.into_iter().next() {
+        let revision = self.store().check_revision().await.ok();
+        let (registry, report) = self.read_descriptions(read).await?;
+        if let Some(refused) = report.refused.into_iter().next() {
             return Err(refused);
         }
-        *follower = SeriesSync { read: Some(read), revision: described };
+        *sync = SeriesSync { read: Some(read), revision };
         self.registry.store(registry.into());
         Ok(())
     }
 
-    /// Follows the changes of other nodes; concurrent callers share one look at the store.
-    pub async fn sync_series(&self) -> Result<SyncReport, MachineError> {
+    /// Takes over the changes of other nodes; concurrent callers share one check of the store.
+    pub async fn sync_series(&self) -> MachineResult<SyncReport> {
         if !self.store().is_shared() {
             return Ok(SyncReport::default());
         }
-        let looks = self.sync_count.load(Ordering::Acquire);
-        let mut follower = self.series_sync.lock().await;
-        // A look that began after this call saw all that this call could see.
-        if self.sync_count.load(Ordering::Acquire) > looks {
+        let checks = self.sync_count.load(Ordering::Acquire);
+        let mut sync = self.series_sync.lock().await;
+        // A check that began after this call saw all that this call could see.
+        if self.sync_count.load(Ordering::Acquire) > checks {
             return Ok(SyncReport { changed: true, refused: Vec::new() });
         }
-        self.sync_series_locked(&mut follower).await
+        self.sync_series_locked(&mut sync).await
     }
 
-    /// Follows before a change.
-    pub(crate) async fn sync_series_locked(
-        &self,
-        follower: &mut SeriesSync,
-    ) -> Result<SyncReport, MachineError> {
-        let Some(read) = follower.read.filter(|_| self.is_shared()) else { return Ok(SyncReport::default()) };
+    /// As `sync_series`, for a caller that holds the lock.
+    pub(crate) async fn sync_series_locked(&self, sync: &mut SeriesSync) -> MachineResult<SyncReport> {
+        let Some(read) = sync.read.filter(|_| self.is_shared()) else { return Ok(SyncReport::default()) };
         self.sync_count.fetch_add(1, Ordering::AcqRel);
-        let described = self.check_store().await?;
-        if follower.revision == Some(described) {
+        // Read before the descriptions: the next check sees later changes.
+        let revision = self.check_store().await?;
+        if sync.revision == Some(revision) {
             return Ok(SyncReport::default());
         }
         let before = self.registry().clone();
-        // Read before the descriptions: later changes are seen the next time.
-        let (registry, followed) = self.read_descriptions(read).await?;
-        follower.revision = Some(described);
+        let (registry, report) = self.read_descriptions(read).await?;
+        sync.revision = Some(revision);
         let is_gone = |entry: &&Arc<SeriesEntry>| {
             let now = registry.get(entry.spec.name.as_str());
             !now.is_some_and(|now| Arc::ptr_eq(now, entry))
@@ -82,35 +80,34 @@ impl<S: Store> Machine<S> {
             self.dispenser.retire(&entry.series).await;
         }
         drop(publication);
-        Ok(followed)
+        Ok(report)
     }
 
-    /// Checks the store, gives up what was granted before a restore, and answers its recalls.
-    async fn check_store(&self) -> Result<u64, StoreError> {
-        let watched = self.store().check_revision().await;
+    /// Checks the store, gives up earlier grants if it was restored, and answers its recalls.
+    async fn check_store(&self) -> StoreResult<u64> {
+        let revision = self.store().check_revision().await;
         self.dispenser.discard_if_restored();
-        // Also while the store has stopped: held positions must be given up then too.
+        // Also if the store has stopped: held positions must be given up then too.
         let answered = self.dispenser.answer_recalls().await;
-        watched.and_then(|revision| answered.map(|()| revision))
+        revision.and_then(|revision| answered.map(|()| revision))
     }
 
     /// The series of the store's descriptions and of the configuration. Entries that did not change stay the same.
-    async fn read_descriptions(&self, read: SpecReader) -> Result<(Registry, SyncReport), MachineError> {
+    async fn read_descriptions(&self, read: SpecReader) -> MachineResult<(Registry, SyncReport)> {
         let descriptions = self.store().descriptions().await?;
         let mut registry = Registry::clone(&self.registry());
-        let retired = registry.entries().filter(|entry| {
-            entry.origin == SeriesOrigin::Api
-                && !descriptions.iter().any(|(name, _)| *name == entry.spec.name)
-        });
-        let retired: Vec<SeriesName> = retired.map(|entry| entry.spec.name.clone()).collect();
-        let mut followed = SyncReport { changed: !retired.is_empty(), refused: Vec::new() };
+        let is_described = |series: &SeriesName| descriptions.iter().any(|(name, _)| name == series);
+        let of_api = registry.entries().filter(|entry| entry.origin == SeriesOrigin::Api);
+        let retired = of_api.map(|entry| &entry.spec.name).filter(|name| !is_described(name));
+        let retired: Vec<SeriesName> = retired.cloned().collect();
+        let mut report = SyncReport { changed: !retired.is_empty(), refused: Vec::new() };
         for name in retired {
             registry.remove(&name);
         }
         for (name, text) in descriptions {
             match registry.get(name.as_str()).map(|entry| (entry.origin, &entry.spec.description)) {
-                // The series belongs to the configuration: once removed from it, it does not come back. In a shared
-                // store the description stays: other nodes may have another configuration.
+                // The series moved to the configuration: once removed from that, it must not come back. In a shared
+                // store the description stays, because other nodes may have another configuration.
                 Some((SeriesOrigin::File, _)) if self.is_shared() => {}
                 Some((SeriesOrigin::File, _)) => _ = self.store().describe(name, Some(text), None).await?,
                 Some((SeriesOrigin::Api, described)) if *described == text => {}
@@ -120,20 +117,20 @@ impl<S: Store> Machine<S> {
                         Err(problem) => Err(MachineError::Unreadable { series: name, problem }),
                     };
                     match opened {
-                        Ok(()) => followed.changed = true,
-                        // It may pass: the same descriptions are read again.
+                        Ok(()) => report.changed = true,
+                        // The next check reads the same descriptions again.
                         Err(error @ MachineError::Store(StoreError::Unavailable(_))) => return Err(error),
-                        Err(error) => followed.refused.push(error),
+                        Err(error) => report.refused.push(error),
                     }
                 }
             }
         }
-        followed.changed |= self.sync_promises(&mut registry).await?;
-        Ok((registry, followed))
+        report.changed |= self.sync_promises(&mut registry).await?;
+        Ok((registry, report))
     }
 
-    /// A series of the configuration whose promise was changed since this process began gets the new one.
-    async fn sync_promises(&self, registry: &mut Registry) -> Result<bool, MachineError> {
+    /// Reopens series of the configuration whose promise was changed since this process began.
+    async fn sync_promises(&self, registry: &mut Registry) -> MachineResult<bool> {
         let mut has_changed = false;
         for (name, promise) in self.store().promises().await? {
             let Some(entry) = registry.get(name.as_str()) else { continue };
@@ -146,16 +143,11 @@ impl<S: Store> Machine<S> {
         Ok(has_changed)
     }
 
-    async fn reopen(
-        &self,
-        registry: &mut Registry,
-        spec: SeriesSpec,
-        origin: SeriesOrigin,
-    ) -> Result<(), MachineError> {
-        let memory = self.caching_of(registry, &spec.name);
-        registry.remove(&spec.name);
-        registry.check_key_is_free(&spec)?;
-        registry.insert(open::open_series(self.store(), spec, origin, memory).await?);
+    async fn reopen(&self, all: &mut Registry, spec: SeriesSpec, origin: SeriesOrigin) -> MachineResult<()> {
+        let caching = self.caching_of(all, &spec.name);
+        all.remove(&spec.name);
+        all.check_key_is_free(&spec)?;
+        all.insert(open_series(self.store(), spec, origin, caching).await?);
         Ok(())
     }
 }

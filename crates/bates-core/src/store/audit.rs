@@ -1,4 +1,4 @@
-//! The port to the audit: records are written before their numbers are answered, and removed when they are old.
+//! The port to the audit: records are written before their numbers are answered, and removed when they expire.
 
 use jiff::Timestamp;
 use uuid::Uuid;

@@ -14,10 +14,10 @@ use bates_pattern::Position;
 /// have moved the cursor: then its range is lost, never granted again.
 #[trait_variant::make(Send)]
 pub trait CursorStore: Send + Sync + 'static {
-    /// Moves a cursor and answers with the range passed over. Calls that wait together share one commit.
+    /// Moves a cursor and answers with the range that it passed. Calls that wait together share one commit.
     async fn grant(&self, request: GrantRequest) -> Result<Grant, GrantError>;
 
-    /// Gives the unused end of a lease back, if nothing was granted since; otherwise it becomes a gap.
+    /// Releases the unused end of a range, if nothing was granted since; otherwise it becomes a gap.
     async fn release(&self, release: ReleaseRequest) -> StoreResult<ReleaseOutcome>;
 
     /// Reads a cursor. Never creates one.
@@ -34,8 +34,8 @@ pub trait CursorStore: Send + Sync + 'static {
     /// The ranges that were issued one by one in a gapless scope, ascending, neighbours joined.
     async fn issued_ranges(&self, scope_id: ScopeId) -> StoreResult<Vec<PositionRange>>;
 
-    /// Writes that positions which were granted to this process, or which it handed out, reached no caller: they become
-    /// gaps, `burned`. A second call changes nothing.
+    /// Records positions that were granted to this process and reached no caller as gaps, `burned`. A second call
+    /// changes nothing.
     async fn burn(&self, burned: Vec<(ScopeId, PositionRange)>) -> StoreResult<()>;
 
     /// Raises a cursor to `floor`, or creates it there; a higher cursor stays. Ranges that were granted before lie below
@@ -47,18 +47,13 @@ pub trait CursorStore: Send + Sync + 'static {
     async fn adopt_positions(&self, scope_id: ScopeId, positions: Vec<Position>) -> StoreResult<u64>;
 
     /// The adopted positions of a scope, ascending, from `from` on, at most `limit`.
-    async fn adopted_positions(
-        &self,
-        scope_id: ScopeId,
-        from: u64,
-        limit: usize,
-    ) -> StoreResult<Vec<Position>>;
+    async fn adopted_positions(&self, of: ScopeId, from: u64, limit: usize) -> StoreResult<Vec<Position>>;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
     /// The first position not yet granted.
     pub next: u64,
-    /// Raised by every write, so that a holder that slept does not mistake a new cursor for the one it knew.
+    /// Raised by every write, so that a holder that slept does not mistake a new cursor for the one it left.
     pub version: u64,
 }

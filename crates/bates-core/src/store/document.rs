@@ -1,6 +1,6 @@
-//! The port to the outbox: documents are numbered, claimed, delivered and decided on.
+//! The port to the outbox: documents are numbered, claimed and settled.
 //!
-//! Times are durations from now: what is due depends on the clock of the database, not on the clocks of nodes.
+//! Times are durations from now: the clock of the database decides when a document is due, not the clocks of nodes.
 
 use std::time::Duration;
 
@@ -28,20 +28,19 @@ pub trait DocumentStore: Send + Sync + 'static {
         limit: usize,
     ) -> StoreResult<Vec<Document>>;
 
-    /// Claims pending documents that are due, those with the fewest tries first. Each claim is a try. When it ends
-    /// unsettled, another node may claim the document.
+    /// Claims pending documents that are due, those with the fewest attempts first. Each claim is an attempt. When it
+    /// ends unsettled, another node may claim the document.
     async fn claim(&self, claim: ClaimRequest) -> StoreResult<Vec<Claimed>>;
 
-    /// Writes the verdicts on claims; answers how many were accepted. A verdict counts only for the latest try of a
+    /// Writes the verdicts on claims; answers how many were accepted. A verdict counts only for the latest attempt of a
     /// document: a node that slept through its claim changes nothing.
     async fn settle_claims(&self, settled: Vec<Settlement>) -> StoreResult<u64>;
 
-    async fn apply_action(&self, document_id: Uuid, decision: DocumentAction) -> StoreResult<ActionOutcome>;
+    async fn apply_action(&self, document_id: Uuid, action: DocumentAction) -> StoreResult<ActionOutcome>;
 
-    /// Decides about every document whose state allows it; answers how many. A document with a try under way is not
-    /// abandoned.
-    async fn apply_action_to_all(&self, filter: DocumentFilter, decision: DocumentAction)
-    -> StoreResult<u64>;
+    /// Applies an action to every document whose state allows it; answers how many. A document with an attempt under way
+    /// is not abandoned.
+    async fn apply_action_to_all(&self, of: DocumentFilter, action: DocumentAction) -> StoreResult<u64>;
 
     /// Voids reservations whose time is over, at most `limit`; answers how many.
     async fn expire_reservations(&self, limit: usize) -> StoreResult<u64>;

@@ -12,9 +12,7 @@ pub enum StoreError {
     #[error("the store issues nothing: {0}")]
     Poisoned(Box<str>),
     /// Nothing was written.
-    #[error(
-        "the store was opened by the process that this one was forked from: only that process issues numbers of it"
-    )]
+    #[error("this process was forked from the one that opened the store: only that one issues its numbers")]
     Forked,
     /// The store issues nothing until it is reopened.
     #[error(

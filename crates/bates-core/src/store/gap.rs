@@ -1,4 +1,4 @@
-//! The port to what a store knows of positions, and to the gaps that reconciliation found.
+//! The port to the records of all positions, and to the gaps that reconciliation found.
 
 use super::StoreResult;
 use crate::gap::{Gap, GapFilter, MissingRange, ReadPurpose, Reconciliation, ScopeRecord};
@@ -8,7 +8,7 @@ use crate::series::SeriesName;
 
 #[trait_variant::make(Send)]
 pub trait GapStore: Send + Sync + 'static {
-    /// What is known of the scopes of a series, in the order of their keys, after `after`, at most `limit`.
+    /// The records of a series' scopes, in the order of their keys, after `after`, at most `limit`.
     async fn scope_records(
         &self,
         series: SeriesName,
@@ -17,26 +17,26 @@ pub trait GapStore: Send + Sync + 'static {
         purpose: ReadPurpose,
     ) -> StoreResult<Vec<ScopeRecord>>;
 
-    /// The accounts of the scopes of a series, in the order of their keys, after `after`, at most `limit`.
+    /// The same, for reconciliation.
     async fn reconciliations(
         &self,
         series: SeriesName,
         after: Option<ScopeKey>,
         limit: usize,
     ) -> StoreResult<Vec<(ScopeKey, Reconciliation)>> {
-        let known = self.scope_records(series, after, limit, ReadPurpose::Reconcile);
-        async { Ok(known.await?.into_iter().map(ScopeRecord::reconciliation).collect()) }
+        let records = self.scope_records(series, after, limit, ReadPurpose::Reconcile);
+        async { Ok(records.await?.into_iter().map(ScopeRecord::reconciliation).collect()) }
     }
 
-    /// The scopes of a series, in the order of their keys, after `after`, at most `limit`, as another store adopts them.
+    /// The same, for a move to another store.
     async fn moved_scopes(
         &self,
         series: SeriesName,
         after: Option<ScopeKey>,
         limit: usize,
     ) -> StoreResult<Vec<MovedScope>> {
-        let known = self.scope_records(series, after, limit, ReadPurpose::Move);
-        async { Ok(known.await?.into_iter().map(ScopeRecord::moved_scope).collect()) }
+        let records = self.scope_records(series, after, limit, ReadPurpose::Move);
+        async { Ok(records.await?.into_iter().map(ScopeRecord::moved_scope).collect()) }
     }
 
     /// Replaces the gaps of scopes. A gap that was there before keeps the time when it was first seen.
@@ -46,7 +46,7 @@ pub trait GapStore: Send + Sync + 'static {
         scopes: Vec<(ScopeKey, Vec<MissingRange>)>,
     ) -> StoreResult<()>;
 
-    /// Gaps in the order of their places and positions, after `after`, at most `limit`.
+    /// Gaps in the order of their scopes and positions, after `after`, at most `limit`.
     async fn gaps(&self, of: GapFilter, after: Option<(ScopeId, u64)>, limit: usize)
     -> StoreResult<Vec<Gap>>;
 }

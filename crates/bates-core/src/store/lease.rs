@@ -8,11 +8,11 @@ use crate::range::PositionRange;
 
 #[trait_variant::make(Send)]
 pub trait LeaseStore: Send + Sync + 'static {
-    /// Writes a lease, and ends the leases of `used` in the same scope as wholly used, in one commit. A second call changes
-    /// nothing; a lease that is not there has ended before.
+    /// Writes a lease, and ends the `used` leases of the same scope as wholly used, in one commit. A second call changes
+    /// nothing; a used lease that is unknown has ended before.
     async fn put_client_lease(&self, lease: ClientLease, used: Vec<Uuid>) -> StoreResult<()>;
 
-    /// Ends a lease: its `unused` positions are lost, `lease_lost`, and all others were used. Writes nothing unless
+    /// Ends a lease: its `unused` positions are lost, `lease_lost`, and all others count as used. Writes nothing unless
     /// [`LeaseEnd::decide`] says that it has ended.
     async fn end_client_lease(&self, id: Uuid, unused: Vec<PositionRange>) -> StoreResult<LeaseEnd>;
 

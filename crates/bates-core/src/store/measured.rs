@@ -1,4 +1,4 @@
-//! A store whose calls for numbers are measured: how often it grants or fails, and how long it takes.
+//! A store with measured calls for numbers: how often it grants or fails, and how long it takes.
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
-use super::{Store, StoreError};
+use super::{Store, StoreError, StoreResult};
 use crate::ProcessGuard;
 use crate::counts::{Counts, Latency};
 use crate::document::{AssignError, AssignRequest, Assignment};
 use crate::ledger::{Grant, GrantError, GrantRequest, ReleaseOutcome, ReleaseRequest};
 use crate::runtime::Runtime;
+use crate::scope::ScopeId;
 use crate::series::SeriesName;
 
 /// All calls that are not measured go to the store itself.
@@ -33,13 +34,8 @@ impl<S> Deref for MeasuredStore<S> {
 
 impl<S> MeasuredStore<S> {
     pub(crate) fn new(store: Arc<S>, runtime: Arc<dyn Runtime>) -> Self {
-        Self {
-            store,
-            runtime,
-            latency: Latency::default(),
-            counts: RwLock::default(),
-            process: ProcessGuard::current(),
-        }
+        let (latency, counts) = (Latency::default(), RwLock::default());
+        Self { store, runtime, latency, counts, process: ProcessGuard::current() }
     }
 
     /// A series keeps its counts when it is retired and made again.
@@ -57,7 +53,7 @@ impl<S> MeasuredStore<S> {
 
     async fn timed<T, E: From<StoreError>>(&self, call: impl Future<Output = Result<T, E>>) -> Result<T, E> {
         let started = self.runtime.elapsed();
-        // Invariant: a call that is under way when the process is forked answers in the first process only.
+        // Invariant: a call that is under way when the process is forked answers in the parent only.
         let answer = self.process.unless_forked(call).await.ok_or(StoreError::Forked)?;
         self.latency.add(self.runtime.elapsed().saturating_sub(started));
         answer
@@ -71,24 +67,23 @@ impl<S: Store> MeasuredStore<S> {
         let granted = self.timed(self.store.grant(request)).await;
         if let Some(counts) = counts {
             counts.add_refill(granted.is_ok());
+            let raise = |next| counts.usage.raise(scope.parts().1, next);
             match &granted {
-                Ok(Grant { range: lease, .. }) => counts.usage.raise(scope.parts().1, lease.to()),
-                Err(GrantError::Exhausted { left, .. }) => {
-                    counts.usage.raise(scope.parts().1, end.saturating_sub(*left));
-                }
+                Ok(grant) => raise(grant.range.to()),
+                Err(GrantError::Exhausted { left, .. }) => raise(end.saturating_sub(*left)),
                 Err(_) => {}
             }
         }
         granted
     }
 
-    pub(crate) async fn surrender(&self, release: ReleaseRequest) -> Result<ReleaseOutcome, StoreError> {
-        let (scope_id, lease) = (release.scope_id.clone(), release.range);
+    pub(crate) async fn release(&self, release: ReleaseRequest) -> StoreResult<ReleaseOutcome> {
+        let (ScopeId { series, scope }, range) = (release.scope_id.clone(), release.range);
         let outcome = self.store.release(release).await;
-        if let (Ok(ReleaseOutcome::Returned), Some(counts)) =
-            (&outcome, self.counts.read().get(&scope_id.series))
+        if outcome == Ok(ReleaseOutcome::Returned)
+            && let Some(counts) = self.counts.read().get(&series)
         {
-            counts.usage.lower(scope_id.scope.parts().1, lease.to(), lease.from());
+            counts.usage.lower(scope.parts().1, range.to(), range.from());
         }
         outcome
     }

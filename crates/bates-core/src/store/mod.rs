@@ -1,4 +1,4 @@
-//! The port to the database, one trait for each thing that it keeps. `bates_testkit::claims` tests what every store must do.
+//! The port to the database, one trait per feature. The conformance suite of `bates-testkit` tests every store.
 
 mod audit;
 mod cursor;
@@ -24,31 +24,26 @@ pub use node::NodeStore;
 pub use pool::PoolStore;
 pub use series::SeriesStore;
 
-pub trait Store:
-    SeriesStore
-    + CursorStore
-    + NodeStore
-    + DocumentStore
-    + GapStore
-    + AuditStore
-    + LeaseStore
-    + PoolStore
-    + MoveStore
-{
+macro_rules! store {
+    ($($part:ident),*) => {
+        /// All parts of the port. Implemented by every type that implements each of them.
+        pub trait Store: $($part +)* {}
+
+        impl<S: $($part +)*> Store for S {}
+    };
 }
 
-impl<S> Store for S where
-    S: SeriesStore
-        + CursorStore
-        + NodeStore
-        + DocumentStore
-        + GapStore
-        + AuditStore
-        + LeaseStore
-        + PoolStore
-        + MoveStore
-{
-}
+store!(
+    SeriesStore,
+    CursorStore,
+    NodeStore,
+    DocumentStore,
+    GapStore,
+    AuditStore,
+    LeaseStore,
+    PoolStore,
+    MoveStore
+);
 
 /// The methods of a store, for code that names its type: `use bates_core::store::prelude::*`.
 pub mod prelude {

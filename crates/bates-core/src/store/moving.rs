@@ -1,4 +1,4 @@
-//! The port to whole stores: everything can be read page by page, and written to another store as it was.
+//! The port for moves: everything can be read page by page and written to another store unchanged.
 
 use bates_pattern::Position;
 use uuid::Uuid;
@@ -39,7 +39,7 @@ pub trait MoveStore: Send + Sync + 'static {
 
     async fn mark(&self) -> StoreResult<Option<MoveMark>>;
 
-    /// Changes the mark, durably, if it is `expected`, as [`Mark::change`] decides; answers whether the store has the new
-    /// mark now. A store without a mark may be served; one with series cannot be marked as arriving.
+    /// Changes the mark, durably, if it is `expected`, as [`MoveMark::change`] decides; answers whether the store has the
+    /// new mark now. A store without a mark may be served; one with series cannot be marked as arriving.
     async fn change_mark(&self, expected: Option<MoveMark>, mark: Option<MoveMark>) -> StoreResult<bool>;
 }

@@ -1,6 +1,4 @@
-//! The port to the processes that issue from a store: what each holds, and how the store recalls it.
-
-use std::future::Future;
+//! The port to the processes that issue from a store: the ranges of each, and how the store recalls them.
 
 use uuid::Uuid;
 
@@ -10,51 +8,43 @@ use crate::recall::{Holder, Recall};
 use crate::scope::ScopeKey;
 use crate::series::SeriesName;
 
-/// A store that is not shared has one process, and keeps the defaults.
+/// A store that is not shared has one process, and uses the defaults.
+#[trait_variant::make(Send)]
 pub trait NodeStore: Send + Sync + 'static {
-    /// Raises the epoch of a series and returns it: every process then gives up what it was granted of the series before.
-    fn recall(&self, _series: SeriesName) -> impl Future<Output = StoreResult<u64>> + Send {
+    /// Raises the epoch of a series and returns it: every process then gives up earlier grants of the series.
+    async fn recall(&self, _series: SeriesName) -> StoreResult<u64> {
         async { Ok(0) }
     }
 
     /// The recalls that this process has not answered with [`NodeStore::give_up`].
-    fn recalls(&self) -> impl Future<Output = StoreResult<Vec<Recall>>> + Send {
+    async fn recalls(&self) -> StoreResult<Vec<Recall>> {
         async { Ok(Vec::new()) }
     }
 
     /// Reports ranges that this process gave up unused: those that it was granted are lost, `lease_lost`. With an epoch it
-    /// also reports that it has handed out all else that it was granted before that epoch. A second call changes nothing.
-    fn give_up(
+    /// also reports that it has handed out all its other earlier grants. A second call changes nothing.
+    async fn give_up(
         &self,
         _series: SeriesName,
         _epoch: Option<u64>,
         _unused: Vec<(ScopeKey, PositionRange)>,
-    ) -> impl Future<Output = StoreResult<()>> + Send {
+    ) -> StoreResult<()> {
         async { Ok(()) }
     }
 
     /// Reports that this process holds nothing any more: it has handed out the rest of its ranges.
-    fn leave(&self) -> impl Future<Output = StoreResult<()>> + Send {
+    async fn leave(&self) -> StoreResult<()> {
         async { Ok(()) }
     }
 
     /// The processes that still hold ranges of a series granted before an epoch.
-    fn holders(
-        &self,
-        _series: SeriesName,
-        _epoch: u64,
-    ) -> impl Future<Output = StoreResult<Vec<Holder>>> + Send {
+    async fn holders(&self, _series: SeriesName, _epoch: u64) -> StoreResult<Vec<Holder>> {
         async { Ok(Vec::new()) }
     }
 
-    /// Counts these processes as crashed: what they were granted of a series before an epoch and still hold becomes
-    /// uncertain, and they can no longer give it back.
-    fn write_off(
-        &self,
-        _series: SeriesName,
-        _epoch: u64,
-        _nodes: Vec<Uuid>,
-    ) -> impl Future<Output = StoreResult<()>> + Send {
+    /// Counts these processes as crashed: ranges of a series that they were granted before an epoch and still hold
+    /// become uncertain, and they can no longer release them.
+    async fn write_off(&self, _series: SeriesName, _epoch: u64, _nodes: Vec<Uuid>) -> StoreResult<()> {
         async { Ok(()) }
     }
 }

@@ -1,4 +1,4 @@
-//! The port to the series: what decides how their numbers read, and whether the store can be trusted.
+//! The port to the series: their definitions and descriptions, and whether the store can be trusted.
 
 use uuid::Uuid;
 
@@ -11,17 +11,17 @@ pub trait SeriesStore: Send + Sync + 'static {
     /// The id of the store: made with it, the same for all nodes and after a move.
     fn identity(&self) -> Uuid;
 
-    /// Whether other nodes issue from the same cursors: then no lease in memory keeps an order.
+    /// Whether other nodes issue from the same cursors: then positions in memory keep no order.
     fn is_shared(&self) -> bool {
         false
     }
 
-    /// Pins what decides the text of a series on its first use, and compares it from then on. Answers with the permutation
-    /// key that the series was pinned with, which is `fresh_key` the first time.
+    /// Pins the definition of a series on its first use, and compares it from then on. Answers with the permutation key
+    /// that the series was pinned with, which is `fresh_key` the first time.
     async fn pin(&self, definition: Definition, fresh_key: Option<Vec<u8>>) -> StoreResult<PinOutcome>;
 
-    /// Keeps the description of a pinned series that was made at run time, or with `None` retires it: then it is no longer
-    /// listed. Answers `false`, and changes nothing, unless the store has the description `before`, or this one already.
+    /// Writes the description of a pinned series that was created at run time, or with `None` retires it: then it is no
+    /// longer listed. Answers `false`, and changes nothing, unless the store has the description `before` or this one.
     async fn describe(
         &self,
         series: SeriesName,
@@ -29,12 +29,12 @@ pub trait SeriesStore: Send + Sync + 'static {
         description: Option<Box<str>>,
     ) -> StoreResult<bool>;
 
-    /// The series that were made at run time and not retired, by name, each with its description.
+    /// The series that were created at run time and not retired, by name, each with its description.
     async fn descriptions(&self) -> StoreResult<Vec<(SeriesName, Box<str>)>>;
 
     /// Changes the promise of a series, durably, if it is `change.from`; answers whether it is `change.to` now. A series
-    /// becomes gapless from where each of its cursors stands, which is kept with the cursor. A series that was made at run
-    /// time is described anew in the same commit; if its description is no longer the expected one, nothing changes.
+    /// becomes gapless from the position of each cursor on, which is kept with the cursor. For a series created at run
+    /// time, the same commit changes the description; if that is not the expected one, nothing changes.
     async fn change_promise(
         &self,
         series: SeriesName,
@@ -47,12 +47,12 @@ pub trait SeriesStore: Send + Sync + 'static {
 
     /// Checks the store: one that was restored from a backup, or lost commits in a failover, is poisoned. Answers with a
     /// number that changes whenever a series is described or retired.
-    fn check_revision(&self) -> impl Future<Output = StoreResult<u64>> + Send {
+    async fn check_revision(&self) -> StoreResult<u64> {
         async { Ok(0) }
     }
 
-    /// Changes when this process learns that the store was restored or lost commits, and no longer vouches for what it
-    /// granted. Nothing of an earlier era may be handed out or given back.
+    /// Changes when this process learns that the store was restored or lost commits: earlier grants are no longer valid.
+    /// Nothing of an earlier era may be handed out or released.
     fn era(&self) -> u64 {
         0
     }

@@ -95,9 +95,9 @@ pub struct DigitRules {
 
 impl DigitRules {
     /// The rule set with these limits.
-    pub fn new(reading: RuleSet, mut limits: Limits) -> Result<Self, LimitsError> {
+    pub fn new(rule_set: RuleSet, mut limits: Limits) -> Result<Self, LimitsError> {
         limits.check()?;
-        Ok(Self { rule_set: reading, limits })
+        Ok(Self { rule_set, limits })
     }
 
     /// Which rule set this is.
@@ -149,10 +149,8 @@ impl DigitRules {
             DigitRule::EvenRun => even_run(digits, limit, self.rule_set == RuleSet::OpenG2p),
             DigitRule::Sequence => sequence(digits, limit, self.rule_set == RuleSet::Mosip),
             DigitRule::RepeatingBlock => repeating_block(digits, limit),
-            DigitRule::FirstEqualsLast => groups(digits, limit, |first, last| first == last),
-            DigitRule::FirstEqualsReverseLast => {
-                groups(digits, limit, |first, last| first.iter().eq(last.iter().rev()))
-            }
+            DigitRule::FirstEqualsLast => groups(digits, limit, |a, b| a == b),
+            DigitRule::FirstEqualsReverseLast => groups(digits, limit, |a, b| a.iter().eq(b.iter().rev())),
             DigitRule::Cyclic => None,
         }
     }
@@ -164,15 +162,13 @@ impl FromStr for DigitRules {
 
     fn from_str(text: &str) -> Result<Self, LimitsError> {
         let (name, settings) = text.split_once(':').unwrap_or((text, ""));
-        let reading = [RuleSet::OpenG2p, RuleSet::Mosip]
-            .into_iter()
-            .find(|reading| reading.name() == name)
-            .ok_or_else(|| LimitsError::UnknownSet(name.into()))?;
+        let rule_set = [RuleSet::OpenG2p, RuleSet::Mosip].into_iter().find(|set| set.name() == name);
+        let rule_set = rule_set.ok_or_else(|| LimitsError::UnknownSet(name.into()))?;
         let mut limits = Limits::default();
         for setting in settings.split(',').filter(|setting| !setting.is_empty()) {
             limits.set(setting)?;
         }
-        Self::new(reading, limits)
+        Self::new(rule_set, limits)
     }
 }
 

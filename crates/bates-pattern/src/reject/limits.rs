@@ -42,6 +42,7 @@ impl Default for Limits {
 /// Why the settings of a rule set are refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the message of a variant shows its fields")]
 pub enum LimitsError {
     /// No such rule set.
     #[error("unknown rule set {0:?}: expected openg2p or mosip")]
@@ -56,16 +57,9 @@ pub enum LimitsError {
     /// A limit that is not a whole number.
     #[error("invalid limit {0:?}: expected a whole number")]
     NotANumber(Box<str>),
-    /// A limit outside its bounds.
+    /// A limit outside its bounds. A smaller one than `min` would reject everything.
     #[error("invalid {setting} {value}: expected 0 (off) or {min} to 32")]
-    OutOfRange {
-        /// The setting.
-        setting: Box<str>,
-        /// The given limit.
-        value: Box<str>,
-        /// The smallest limit that does not reject everything.
-        min: usize,
-    },
+    OutOfRange { setting: Box<str>, value: Box<str>, min: usize },
     /// A forbidden prefix that is not digits.
     #[error("invalid not_start_with {0:?}: expected digit strings separated by `|`, such as 0|1")]
     NotDigits(Box<str>),

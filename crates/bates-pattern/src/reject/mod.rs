@@ -9,6 +9,8 @@ mod limits;
 pub use digits::{DigitRule, DigitRules, RuleSet};
 pub use limits::{Limits, LimitsError};
 
+use std::collections::BTreeSet;
+
 use aho_corasick::AhoCorasick;
 
 use crate::verdict::Reason;
@@ -107,9 +109,8 @@ impl Restricted {
         let mut words: Vec<Box<str>> = words.iter().map(|word| word.as_ref().into()).collect();
         words.sort_unstable();
         words.dedup();
-        let fits = |word: &str| {
-            (1..=WORD_BYTES_MAX).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_graphic())
-        };
+        let is_visible = |word: &str| word.bytes().all(|byte| byte.is_ascii_graphic());
+        let fits = |word: &str| (1..=WORD_BYTES_MAX).contains(&word.len()) && is_visible(word);
         if let Some(word) = words.iter().find(|word| !fits(word)) {
             return Err(RestrictedError::Word(word.chars().take(WORD_BYTES_MAX).collect::<String>().into()));
         }
@@ -125,10 +126,8 @@ impl Restricted {
     }
 
     fn find_in(&self, body: &[u8]) -> impl Iterator<Item = &str> {
-        let mut found: Vec<_> =
-            self.automaton.find_overlapping_iter(body).map(|hit| hit.pattern().as_usize()).collect();
-        found.sort_unstable();
-        found.dedup();
+        let found = self.automaton.find_overlapping_iter(body).map(|hit| hit.pattern().as_usize());
+        let found: BTreeSet<usize> = found.collect();
         found.into_iter().map(|index| &*self.words[index])
     }
 }

@@ -69,9 +69,8 @@ impl Ff1 {
         // Each round adds its number and half to the last block, and encrypts it.
         let blocks = input.as_chunks::<16>().0;
         let (last, absorbed) = blocks.split_last().expect("P alone fills a block");
-        let state =
-            absorbed.iter().fold(0, |state, block| self.cipher.encrypt(state ^ u128::from_be_bytes(*block)));
-        Tweak(state ^ u128::from_be_bytes(*last))
+        let absorb = |state, block: &[u8; 16]| self.cipher.encrypt(state ^ u128::from_be_bytes(*block));
+        Tweak(absorbed.iter().fold(0, absorb) ^ u128::from_be_bytes(*last))
     }
 
     /// P of the standard: version 1, method 2, addition 1, radix, ten rounds, u mod 256, n, t.

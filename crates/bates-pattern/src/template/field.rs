@@ -10,6 +10,9 @@ use crate::error::{PatternError, Problem};
 use crate::period_format::PeriodFormat;
 use crate::rule::{CLASSES, Rule, VALUE_BYTES_MAX};
 
+const FIELD_EXPECTED: &str =
+    "seq, date, period, check or the name of a parameter (a letter, then letters, digits and _)";
+
 pub(super) fn read(reader: &mut Reader<'_>) -> Result<Field, PatternError> {
     let opened = reader.column;
     reader.skip(1);
@@ -24,11 +27,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<Field, PatternError> {
             let rule = if reader.accept(':') { Some(read_rule(reader)?) } else { None };
             Field::Parameter { name: name.into(), rule }
         }
-        _ => {
-            let expected =
-                "seq, date, period, check or the name of a parameter (a letter, then letters, digits and _)";
-            return Err(reader.expected_instead_of(name_column, name, expected));
-        }
+        _ => return Err(reader.expected_instead_of(name_column, name, FIELD_EXPECTED)),
     };
     if reader.accept('}') { Ok(field) } else { Err(unclosed(reader, &field, opened)) }
 }
@@ -55,7 +54,7 @@ fn read_seq(reader: &mut Reader<'_>, column: usize) -> Result<Seq, PatternError>
             return Ok(seq);
         }
     }
-    seq.width = Some(read_bounded_number(reader, "width", WIDTH_MAX)?);
+    seq.width = Some(read_number(reader, "width", WIDTH_MAX)?);
     Ok(seq)
 }
 
@@ -76,12 +75,11 @@ fn read_custom_alphabet(reader: &mut Reader<'_>) -> Result<Alphabet, PatternErro
         return Err(reader.expected_instead_of(column, &written, "an alphabet of two characters or more"));
     }
     let twice = (1..characters.len()).find(|at| characters[..*at].contains(&characters[*at]));
-    match twice {
-        Some(at) => {
-            Err(PatternError::at(columns[at], Problem::DuplicateCharacter(char::from(characters[at]))))
-        }
-        None => Ok(Alphabet::new(&written, &characters, false)),
+    if let Some(at) = twice {
+        let problem = Problem::DuplicateCharacter(char::from(characters[at]));
+        return Err(PatternError::at(columns[at], problem));
     }
+    Ok(Alphabet::new(&written, &characters, false))
 }
 
 struct Class {
@@ -118,15 +116,11 @@ fn read_class(reader: &mut Reader<'_>) -> Result<Class, PatternError> {
 }
 
 fn read_class_character(reader: &mut Reader<'_>) -> Result<u8, PatternError> {
-    match reader.peek() {
-        Some(c) if c.is_ascii_graphic() && !matches!(c, '[' | ']' | '{' | '}') => {
-            reader.skip(1);
-            Ok(c as u8)
-        }
-        _ => {
-            Err(reader.expected("a visible ASCII character other than [ ] { }, a range such as A-Z, or `]`"))
-        }
-    }
+    const EXPECTED: &str = "a visible ASCII character other than [ ] { }, a range such as A-Z, or `]`";
+    let is_allowed = |c: &char| c.is_ascii_graphic() && !matches!(c, '[' | ']' | '{' | '}');
+    let character = reader.peek().filter(is_allowed).ok_or_else(|| reader.expected(EXPECTED))?;
+    reader.skip(1);
+    Ok(character as u8)
 }
 
 /// `digits`, `upper:2-8`, `[A-Z0-9]:4`, `INV|CRN`
@@ -154,8 +148,8 @@ fn read_rule(reader: &mut Reader<'_>) -> Result<Rule, PatternError> {
         return Ok(Rule::class(set));
     }
     let column = reader.column;
-    let min = read_bounded_number(reader, "length", VALUE_BYTES_MAX)?;
-    let max = if reader.accept('-') { read_bounded_number(reader, "length", VALUE_BYTES_MAX)? } else { min };
+    let min = read_number(reader, "length", VALUE_BYTES_MAX)?;
+    let max = if reader.accept('-') { read_number(reader, "length", VALUE_BYTES_MAX)? } else { min };
     if max < min {
         let range = format!("{min}-{max}");
         return Err(reader.expected_instead_of(column, &range, "an ascending range of lengths"));
@@ -223,11 +217,7 @@ fn read_word<'t>(reader: &mut Reader<'t>) -> &'t str {
     reader.take_while(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
 }
 
-fn read_bounded_number(
-    reader: &mut Reader<'_>,
-    what: &'static str,
-    max: usize,
-) -> Result<usize, PatternError> {
+fn read_number(reader: &mut Reader<'_>, what: &'static str, max: usize) -> Result<usize, PatternError> {
     let column = reader.column;
     let digits = reader.take_while(|c| c.is_ascii_digit());
     if digits.is_empty() {

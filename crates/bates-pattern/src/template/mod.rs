@@ -163,9 +163,7 @@ impl Draft {
                 self.check = Some((check, column));
                 self.push(column, Segment::Check);
             }
-            Field::Parameter { name, .. }
-                if self.parameters.iter().any(|parameter| parameter.name == name) =>
-            {
+            Field::Parameter { name, .. } if self.parameters.iter().any(|known| known.name == name) => {
                 return Err(second(&format!("{{{name}}}")));
             }
             Field::Parameter { .. } if self.parameters.len() == PARAMETERS_MAX => {
@@ -262,9 +260,8 @@ fn check_covers(check: Check, alphabet: &Alphabet) -> Result<(), Problem> {
         let covers = if check.covers_letters() { "digits and letters" } else { "digits" };
         return Err(Problem::CheckCannotCover { check, covers, alphabet: alphabet.name.clone() });
     }
-    let both_cases =
-        (b'a'..=b'z').any(|letter| written.contains(letter) && written.contains(letter.to_ascii_uppercase()));
-    if both_cases {
+    let has_both = |letter: u8| written.contains(letter) && written.contains(letter.to_ascii_uppercase());
+    if (b'a'..=b'z').any(has_both) {
         return Err(Problem::CheckIgnoresCase { check, alphabet: alphabet.name.clone() });
     }
     Ok(())

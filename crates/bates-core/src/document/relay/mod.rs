@@ -1,8 +1,8 @@
 //! The relay: delivers documents of one series from the outbox to their sink, at least once.
 //!
 //! When a relay crashes, or sleeps through its claim, another node claims its documents, and its late verdict is refused.
-//! A document that fails waits longer each time and is dead in the end; it holds no others up, because those with the
-//! fewest tries are claimed first. A relay never ends by itself: a panic of the sink is a failure like any other.
+//! A document that fails waits longer each time and is dead in the end. It delays no others, because those with the
+//! fewest attempts are claimed first. A relay never ends by itself: a panic of the sink is a failure like any other.
 
 mod pace;
 
@@ -15,11 +15,12 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use crate::document::sink::DeliveryResult;
 use crate::document::{ClaimRequest, Claimed, DeliveryError, DeliveryOutcomes, Settlement, Sink, Verdict};
 use crate::machine::Machine;
 use crate::runtime::Runtime;
 use crate::series::SeriesEntry;
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreResult};
 use pace::{BatchSize, Breaker, JITTER, PollInterval};
 
 const BYTES_AT_ONCE: usize = 8 * 1024 * 1024;
@@ -33,7 +34,7 @@ pub const CLAIM_TTL: Duration = Duration::from_secs(30);
 /// How much longer the store keeps a claim, so that its outcome is written before another node takes it.
 const SETTLE_MARGIN: Duration = Duration::from_secs(2);
 
-/// How long a lane waits for a flood to pass before it takes its turn.
+/// How long a lane waits while the process is busy, before it delivers all the same.
 const BUSY_PAUSE: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, Debug)]
@@ -42,10 +43,10 @@ pub struct RelaySettings {
     pub attempts_max: u32,
     /// A delivery that takes longer may happen twice.
     pub claim_ttl: Duration,
-    /// How long a batch may take after a stop was asked for. After that its outcome is unknown.
+    /// How long a batch may take after a stop was requested. After that its outcome is unknown.
     pub stop_timeout: Duration,
     pub lanes: usize,
-    /// How often to look for documents that other nodes wrote or that failed before. Less often while notices arrive.
+    /// How often to poll for documents of other nodes and retries. Less often while notices arrive.
     pub poll: Duration,
 }
 
@@ -85,7 +86,7 @@ impl<S: Store> Relay<S> {
         Self { machine, entry, sink, settings, breaker, pace, poll, probing }
     }
 
-    /// Delivers until a stop is asked for; then ends and settles the batches under way.
+    /// Delivers until a stop is requested; then ends and settles the batches under way.
     pub async fn run(self, stopped: watch::Receiver<bool>) {
         let relay = Arc::new(self);
         let lanes = (0..relay.settings.lanes.max(1)).map(|_| {
@@ -101,25 +102,22 @@ impl<S: Store> Relay<S> {
 
     async fn lane(&self, mut stopped: watch::Receiver<bool>) {
         while !*stopped.borrow() {
-            // Callers wait for numbers, not for deliveries: in a flood numbers go first.
+            // Callers wait for numbers, not for deliveries: under load, numbers go first.
             if self.machine.dispenser.calls_under_way() > BUSY_CALLS {
                 self.runtime().sleep(BUSY_PAUSE).await;
             }
             let pause = self.breaker.lock().pause();
-            let is_done = match pause {
-                None => {
-                    let limit = self.pace.lock().limit(self.sink.batch_max());
-                    self.deliver_batch(limit, stopped.clone()).await.unwrap_or(false)
+            let has_delivered = if let Some(pause) = pause {
+                tokio::select! {
+                    biased;
+                    () = self.probe(pause, stopped.clone()) => true,
+                    _ = stopped.changed() => return,
                 }
-                Some(pause) => {
-                    tokio::select! {
-                        biased;
-                        () = self.probe(pause, stopped.clone()) => true,
-                        _ = stopped.changed() => return,
-                    }
-                }
+            } else {
+                let limit = self.pace.lock().limit(self.sink.batch_max());
+                self.deliver_batch(limit, stopped.clone()).await.unwrap_or(false)
             };
-            if !is_done {
+            if !has_delivered {
                 let store = self.machine.store();
                 let pause = self.poll.lock().pause(store.receives_notices(), self.runtime().elapsed());
                 tokio::select! {
@@ -141,20 +139,15 @@ impl<S: Store> Relay<S> {
         let _alone = self.probing.lock().await;
         if self.breaker.lock().pause().is_some() {
             self.runtime().sleep(self.runtime().jittered(pause, JITTER)).await;
-            // After an error of the store, the next pause and probe follow.
+            // If the store fails, the next pause and probe follow.
             let _ = self.deliver_batch(1, stopped).await;
         }
     }
 
     /// Answers whether there was anything to deliver.
-    async fn deliver_batch(&self, limit: usize, stopped: watch::Receiver<bool>) -> Result<bool, StoreError> {
-        let lasts = self.settings.claim_ttl + SETTLE_MARGIN;
-        let claim = ClaimRequest {
-            series: self.entry.series().name().clone(),
-            limit,
-            bytes: BYTES_AT_ONCE,
-            ttl: lasts,
-        };
+    async fn deliver_batch(&self, limit: usize, stopped: watch::Receiver<bool>) -> StoreResult<bool> {
+        let (series, ttl) = (self.entry.series().name().clone(), self.settings.claim_ttl + SETTLE_MARGIN);
+        let claim = ClaimRequest { series, limit, bytes: BYTES_AT_ONCE, ttl };
         let claimed = self.machine.store().claim(claim).await?;
         if claimed.is_empty() {
             return Ok(false);
@@ -174,11 +167,7 @@ impl<S: Store> Relay<S> {
 
     /// A delivery that takes longer than its claim, or than a stop waits, counts as unanswered: another node may have
     /// claimed it by then. Outcomes that the sink reported before count.
-    async fn deliver(
-        &self,
-        claimed: &[Claimed],
-        stopped: watch::Receiver<bool>,
-    ) -> Vec<Result<(), DeliveryError>> {
+    async fn deliver(&self, claimed: &[Claimed], stopped: watch::Receiver<bool>) -> Vec<DeliveryResult> {
         let outcomes = DeliveryOutcomes::unknown(claimed.len());
         let ended = tokio::select! {
             biased;
@@ -188,13 +177,13 @@ impl<S: Store> Relay<S> {
         };
         self.pace.lock().observe(claimed.len(), ended == Some(true));
         outcomes.into_results(match ended {
-            Some(true) => "the sink ended and told nothing of it",
+            Some(true) => "the sink ended and reported no outcome",
             Some(false) => "the sink panicked",
             None => "the sink did not answer within the time of its claim, or before the process stopped",
         })
     }
 
-    /// Waits for a stop, then for `stop_lasts`. A dropped sender also means a stop.
+    /// Waits for a stop, then for `stop_timeout`. A dropped sender also means a stop.
     async fn stop_timed_out(&self, mut stopped: watch::Receiver<bool>) {
         let _ = stopped.wait_for(|is_stopped| *is_stopped).await;
         self.runtime().sleep(self.settings.stop_timeout).await;
@@ -203,7 +192,7 @@ impl<S: Store> Relay<S> {
     /// Answers `false` if the sink panicked.
     async fn run_sink(&self, claimed: &[Claimed], outcomes: &DeliveryOutcomes) -> bool {
         let mut delivering = Box::pin(async { self.sink.deliver_each(claimed, outcomes).await });
-        // The delivery is dropped: a sink keeps no state that half a delivery could break for the next one.
+        // Unwind safe: the delivery is dropped, and a sink has no state that half a delivery could break.
         poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| delivering.as_mut().poll(context))) {
             Ok(poll) => poll.map(|()| true),
             Err(_) => task::Poll::Ready(false),
@@ -211,13 +200,13 @@ impl<S: Store> Relay<S> {
         .await
     }
 
-    fn verdict(&self, attempt: u32, outcome: Result<(), DeliveryError>) -> Verdict {
+    fn verdict(&self, attempt: u32, outcome: DeliveryResult) -> Verdict {
         let Err(error) = outcome else { return Verdict::Delivered };
         let wait = Duration::from_secs(2_u64.saturating_pow(attempt.min(16)));
-        let again = (attempt < self.settings.attempts_max).then(|| self.runtime().jittered(wait, JITTER));
+        let retry = (attempt < self.settings.attempts_max).then(|| self.runtime().jittered(wait, JITTER));
         let reason = error.to_string().into();
-        match (error, again) {
-            (DeliveryError::Unanswered(_), again) => Verdict::Unanswered(again, reason),
+        match (error, retry) {
+            (DeliveryError::Unanswered(_), retry) => Verdict::Unanswered(retry, reason),
             (_, Some(wait)) => Verdict::RetryAfter(wait, reason),
             (_, None) => Verdict::Dead(reason),
         }

@@ -1,12 +1,13 @@
-//! When a relay asks its sink or its store, and with how many documents. Pure: no clock, no task.
+//! When a relay calls its sink or its store, and with how many documents. Pure: no clock, no task.
 //!
-//! A sink that takes nothing of a batch gets pauses that grow. One that does not end a batch in time gets smaller batches,
+//! A sink that takes nothing of a batch gets growing pauses. One that does not end a batch in time gets smaller batches,
 //! and larger ones once it keeps up. A relay polls less often while notices of other nodes arrive, except while it waits
 //! for its own retries, for which no notice comes.
 
 use std::ops::Range;
 use std::time::Duration;
 
+use crate::document::sink::DeliveryResult;
 use crate::document::{DeliveryError, Settlement, Verdict};
 
 const PAUSE_MIN: Duration = Duration::from_secs(1);
@@ -25,13 +26,13 @@ impl Breaker {
         self.pause
     }
 
-    /// A sink that refuses a document is not away.
-    pub(super) fn observe(&mut self, outcomes: &[Result<(), DeliveryError>]) {
-        let is_away = |outcome: &Result<(), DeliveryError>| {
+    /// A sink that refuses a document is not down.
+    pub(super) fn observe(&mut self, outcomes: &[DeliveryResult]) {
+        let is_down = |outcome: &DeliveryResult| {
             matches!(outcome, Err(DeliveryError::Unavailable(_) | DeliveryError::Unanswered(_)))
         };
         self.pause = match self.pause {
-            _ if !outcomes.iter().all(is_away) => None,
+            _ if !outcomes.iter().all(is_down) => None,
             None => Some(PAUSE_MIN),
             Some(pause) => Some((pause * 2).min(PAUSE_MAX)),
         };
@@ -54,25 +55,25 @@ impl BatchSize {
         batch_max.min(self.batch_max).max(1)
     }
 
-    /// Falls fast, to find the pace within fewer tries than kill a document; rises slowly, because a batch that is too
-    /// large costs each of its documents a try.
-    pub(super) fn observe(&mut self, given: usize, was_ended: bool) {
-        if !was_ended {
-            self.batch_max = (given / 4).max(1);
-        } else if given >= self.batch_max {
+    /// Falls fast, to find the right size before documents run out of attempts; rises slowly, because a batch that is
+    /// too large costs each of its documents an attempt.
+    pub(super) fn observe(&mut self, size: usize, has_ended: bool) {
+        if !has_ended {
+            self.batch_max = (size / 4).max(1);
+        } else if size >= self.batch_max {
             self.batch_max = self.batch_max.saturating_add(self.batch_max / 4 + 1);
         }
     }
 }
 
-/// How many times longer the relay sleeps while notices arrive. Only documents of nodes that died, or whose notice got
-/// lost, are found this late.
+/// How many times longer the relay sleeps while notices arrive. Only polling finds documents of crashed nodes, or whose
+/// notice got lost.
 const NOTICED_FACTOR: u32 = 5;
 
 #[derive(Debug)]
 pub(super) struct PollInterval {
     each: Duration,
-    /// When the last document that failed here is due.
+    /// When the last retry is due.
     retries_until: Option<Duration>,
 }
 
@@ -81,10 +82,10 @@ impl PollInterval {
         Self { each, retries_until: None }
     }
 
-    pub(super) fn pause(&self, is_told: bool, now: Duration) -> Duration {
-        // One more look, after the last retry.
+    pub(super) fn pause(&self, is_notified: bool, now: Duration) -> Duration {
+        // Polls once more after the last retry.
         let has_retries = self.retries_until.is_some_and(|until| now.saturating_sub(until) < self.each);
-        if is_told && !has_retries { self.each.saturating_mul(NOTICED_FACTOR) } else { self.each }
+        if is_notified && !has_retries { self.each.saturating_mul(NOTICED_FACTOR) } else { self.each }
     }
 
     pub(super) fn observe(&mut self, settled: &[Settlement], now: Duration) {
@@ -102,46 +103,43 @@ mod tests {
 
     use super::*;
 
-    fn away() -> Result<(), DeliveryError> {
-        Err(DeliveryError::Unavailable("down".into()))
-    }
-
     #[test]
-    fn a_sink_that_takes_nothing_is_left_alone_longer_and_longer_until_it_takes_something() {
+    fn pauses_grow_while_a_sink_takes_nothing() {
         let mut breaker = Breaker::default();
+        let down = || Err(DeliveryError::Unavailable("down".into()));
         let refused = || Err(DeliveryError::Refused("bad".into()));
-        breaker.observe(&[Ok(()), away()]);
+        breaker.observe(&[Ok(()), down()]);
         breaker.observe(&[refused()]);
-        assert_eq!(breaker.pause(), None, "one that answers is not away");
+        assert_eq!(breaker.pause(), None, "a sink that answers is not down");
         let mut pauses = Vec::new();
         for _ in 0..10 {
-            breaker.observe(&[away(), away()]);
+            breaker.observe(&[down(), down()]);
             pauses.push(breaker.pause.unwrap().as_secs());
         }
         assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60, 60, 60]);
-        breaker.observe(&[refused(), away()]);
+        breaker.observe(&[refused(), down()]);
         assert_eq!(breaker.pause(), None);
     }
 
     #[test]
-    fn a_sink_that_is_too_slow_for_a_batch_gets_a_smaller_one_until_it_keeps_up() {
+    fn a_slow_sink_gets_smaller_batches_until_it_keeps_up() {
         let mut pace = BatchSize::default();
         assert_eq!(pace.limit(5_000), 5_000);
         pace.observe(5_000, false);
         pace.observe(1_250, false);
         assert_eq!(pace.limit(5_000), 312);
         pace.observe(1, true);
-        assert_eq!(pace.limit(5_000), 312, "one document tells nothing of how many would fit");
+        assert_eq!(pace.limit(5_000), 312, "one document does not show how many would fit");
         pace.observe(312, true);
         assert_eq!((pace.limit(5_000), pace.limit(100)), (391, 100));
         for _ in 0..9 {
             pace.observe(1, false);
         }
-        assert_eq!(pace.limit(5_000), 1, "never none");
+        assert_eq!(pace.limit(5_000), 1, "never 0");
     }
 
     #[test]
-    fn who_is_told_looks_less_often_unless_retries_of_its_own_are_to_come() {
+    fn a_notified_relay_polls_less_often_unless_it_has_retries() {
         let (second, now) = (Duration::from_secs(1), Duration::from_hours(1));
         let mut poll = PollInterval::each(second);
         let settled = |verdict| Settlement { document_id: Uuid::nil(), attempt: 1, verdict };

@@ -1,4 +1,4 @@
-//! What is decided for requests that wait together.
+//! Decisions for requests that wait together.
 
 use std::sync::Arc;
 
@@ -39,12 +39,8 @@ fn range(from: u64, to: u64) -> PositionRange {
 }
 
 fn release(from: u64, to: u64, version: u64) -> Request {
-    Request::Release(ReleaseRequest {
-        scope_id: scope_id(),
-        range: range(from, to),
-        version,
-        lost: vec![range(1, 3)],
-    })
+    let (range, lost) = (range(from, to), vec![range(1, 3)]);
+    Request::Release(ReleaseRequest { scope_id: scope_id(), range, version, lost })
 }
 
 fn missing(from: u64, to: u64, reason: GapReason) -> MissingRange {
@@ -74,20 +70,19 @@ fn requests_that_wait_together_are_served_one_after_the_other() {
         grant(32, GrantPurpose::Hold),
     ];
     let Decision { outcomes, change } = decided(&new(0), &requests);
-    let granted =
-        |from, to, version| Outcome::Grant(Ok(Grant { range: range(from, to), version, adopted: vec![] }));
-    assert_eq!(outcomes, [granted(1, 4, 1), granted(4, 6, 2), granted(6, 11, 3), granted(11, 43, 4)]);
+    let granted = [range(1, 4), range(4, 6), range(6, 11), range(11, 43)].into_iter().zip(1..);
+    let granted = granted.map(|(range, version)| Grant { range, version, adopted: vec![] });
+    assert_eq!(outcomes, granted.map(|grant| Outcome::Grant(Ok(grant))).collect::<Vec<_>>());
     assert_eq!((change.cursor, change.is_new), (Some(Cursor { next: 43, version: 4 }), true));
     assert_eq!((change.issued, change.held), (vec![range(1, 6)], vec![range(11, 43)]));
     assert_eq!(change.held_from, Some(7));
 }
 
 #[test]
-fn what_is_granted_to_a_pool_is_apart_from_what_the_process_holds() {
-    let requests =
-        [grant(5, GrantPurpose::Pool), grant(5, GrantPurpose::Pool), grant(200, GrantPurpose::Pool)];
+fn positions_for_a_pool_do_not_count_as_held_in_memory() {
+    let requests = [5, 5, 200].map(|count| grant(count, GrantPurpose::Pool));
     let change = decided(&at(11, 3), &requests).change;
-    assert_eq!(change.pooled, [range(11, 16), range(16, 21), range(21, 101)], "a part is of use");
+    assert_eq!(change.pooled, [range(11, 16), range(16, 21), range(21, 101)], "a part is useful");
     assert_eq!((change.held, change.issued, change.used_to), (vec![], vec![], None));
 }
 
@@ -122,37 +117,33 @@ fn a_range_is_released_only_where_its_holder_left_the_cursor() {
     let Decision { outcomes, change } = decided(&ScopeBefore { held_from: Some(9), ..at(33, 1) }, &requests);
     assert_eq!(outcomes[0], Outcome::Release(Ok(ReleaseOutcome::Returned)));
     assert_eq!(outcomes[1], Outcome::Release(Ok(ReleaseOutcome::Gap)), "not twice");
-    assert_eq!(change.cursor, Some(Cursor { next: 15, version: 3 }), "what came back is granted again");
+    assert_eq!(change.cursor, Some(Cursor { next: 15, version: 3 }), "released positions are granted again");
     assert_eq!((change.released_to, change.held, change.used_to), (Some(33), vec![range(10, 15)], Some(7)));
     let lost = [(1, 3), (1, 3), (10, 33)].map(|(from, to)| missing(from, to, GapReason::LeaseLost));
-    assert_eq!(change.lost, lost, "what cannot go back is lost");
+    assert_eq!(change.lost, lost, "a range that cannot go back is lost");
 }
 
 #[test]
-fn what_is_held_ends_with_a_release_unless_it_was_granted_later() {
+fn a_release_ends_the_held_range_unless_it_was_granted_later() {
     let held = |from| ScopeBefore { held_from: Some(from), ..at(64, 9) };
     assert_eq!(decided(&held(10), &[release(20, 33, 1)]).change.held_from, None);
     assert_eq!(decided(&held(33), &[release(20, 33, 1)]).change.held_from, Some(33), "a later holder's");
 }
 
 #[test]
-fn what_a_crashed_process_held_is_lost_with_the_next_move_and_once() {
+fn the_next_move_of_the_cursor_loses_the_positions_of_a_crashed_process_once() {
     let crashed = RangeSet::of([range(5, 9)]);
     let before = ScopeBefore { crashed, ..at(9, 2) };
     let change = decided(&before, &[grant(1, GrantPurpose::HandOut), grant(1, GrantPurpose::HandOut)]).change;
     assert_eq!(change.lost, [missing(5, 9, GapReason::CrashSkip)]);
-    assert!(
-        decided(&before, &[grant(200, GrantPurpose::HandOut)]).change.is_empty(),
-        "a refusal writes nothing"
-    );
+    let refused = decided(&before, &[grant(200, GrantPurpose::HandOut)]);
+    assert!(refused.change.is_empty(), "a refusal writes nothing");
 }
 
 #[test]
-fn a_floor_loses_what_it_passes_and_a_lower_one_changes_nothing() {
-    let Decision { outcomes, change } = decided(
-        &at(9, 2),
-        &[Request::RaiseFloor(20), Request::RaiseFloor(15), grant(1, GrantPurpose::Issue)],
-    );
+fn a_floor_loses_the_positions_it_passes_and_a_lower_one_changes_nothing() {
+    let requests = [Request::RaiseFloor(20), Request::RaiseFloor(15), grant(1, GrantPurpose::Issue)];
+    let Decision { outcomes, change } = decided(&at(9, 2), &requests);
     let raised = Cursor { next: 20, version: 3 };
     assert_eq!(outcomes[..2], [Outcome::RaiseFloor(Ok(raised)), Outcome::RaiseFloor(Ok(raised))]);
     assert_eq!(change.lost, [missing(9, 20, GapReason::FloorRaised)]);
@@ -164,7 +155,7 @@ fn a_floor_loses_what_it_passes_and_a_lower_one_changes_nothing() {
 }
 
 #[test]
-fn adopted_positions_are_granted_to_no_one_from_the_same_batch_on() {
+fn adopted_positions_are_never_granted_from_the_same_batch_on() {
     let requests = [
         Request::Adopt(positions([3, 9, 11, 12])),
         release(8, 9, 2),
@@ -173,15 +164,11 @@ fn adopted_positions_are_granted_to_no_one_from_the_same_batch_on() {
     ];
     let Decision { outcomes, change } = decided(&at(9, 2), &requests);
     assert_eq!(outcomes[0], Outcome::Adopt(Ok(1)), "one of them was granted before");
-    assert_eq!(
-        outcomes[1],
-        Outcome::Release(Ok(ReleaseOutcome::Gap)),
-        "the range could hold an adopted position"
-    );
+    assert_eq!(outcomes[1], Outcome::Release(Ok(ReleaseOutcome::Gap)), "it could hold adopted positions");
     let short = Outcome::Grant(Err(GrantError::Exhausted { left: 1, elsewhere: false }));
     assert_eq!(outcomes[2], short, "only position 10 is free before the next adopted one");
     let spanned = Grant { range: range(9, 15), version: 4, adopted: positions([9, 11, 12]) };
-    assert_eq!(outcomes[3], Outcome::Grant(Ok(spanned)), "a lease reaches over them");
+    assert_eq!(outcomes[3], Outcome::Grant(Ok(spanned)), "a held range spans them");
     assert_eq!((change.adopted, change.resets_pool_server), (positions([3, 9, 11, 12]), true));
 }
 
@@ -226,13 +213,9 @@ fn assignment(
     documents: &[AssignRequest],
     keys: &mut IdempotencyKeys,
 ) -> (Vec<Result<Assignment, AssignError>>, ScopeChange) {
-    let requests: Vec<Request> =
-        documents.iter().map(|assign| Request::Assign(Box::new(assign.clone()))).collect();
-    let Decision { outcomes, change } = decide(before, &scope_id(), &requests, keys);
-    let assignment = outcomes
-        .into_iter()
-        .map(|outcome| if let Outcome::Assign(assignment) = outcome { assignment } else { panic!() });
-    (assignment.collect(), change)
+    let requests = documents.iter().map(|assign| Request::Assign(Box::new(assign.clone())));
+    let Decision { outcomes, change } = decide(before, &scope_id(), &requests.collect::<Vec<_>>(), keys);
+    (outcomes.into_iter().map(Outcome::into_assign).collect(), change)
 }
 
 #[test]
@@ -267,7 +250,7 @@ fn a_used_key_is_answered_where_the_scope_is_exhausted_or_one_too_many() {
 }
 
 #[test]
-fn a_key_whose_document_was_removed_takes_no_number_and_another_try_is_not_advised() {
+fn a_key_whose_document_was_removed_takes_no_number_and_is_not_to_be_retried() {
     let document = document("k", 1, 9);
     let mut keys = keys(std::slice::from_ref(&document), vec![KeyState::Lost]);
     let (answers, change) = assignment(&new(0), std::slice::from_ref(&document), &mut keys);
@@ -278,15 +261,15 @@ fn a_key_whose_document_was_removed_takes_no_number_and_another_try_is_not_advis
     assert_eq!((code, code.http_status(), code.may_burn()), (crate::ErrorCode::UNKNOWN_DOCUMENT, 404, false));
 }
 
-/// The first request with the key does not fit, and the next one does.
+/// The scope has no room for the first request with the key, but for the next.
 #[test]
-fn a_key_whose_first_request_is_refused_goes_to_the_next_or_does_not_stay() {
+fn a_key_whose_first_request_is_refused_goes_to_the_next_or_is_removed() {
     let documents = [document("k", 1, 5), document("k", 2, 9), document("gone", 1, 5)];
     let mut keys = keys(&documents, vec![KeyState::New, KeyState::New]);
     let (answers, _) = assignment(&at(5, 4), &documents, &mut keys);
     assert_eq!(answers[0], Err(AssignError::Grant(GrantError::Exhausted { left: 0, elsewhere: false })));
     assert_eq!(answers[1].as_ref().map(|assignment| assignment.position.value()), Ok(5));
-    let [(key, used)] = &*keys.reused() else { panic!("one was") };
+    let [(key, used)] = &*keys.reused() else { panic!("one key was reused") };
     assert_eq!((&*key.text, used.digest, used.document_id), ("k", [2; 32], documents[1].document_id));
     assert_eq!(keys.unused().iter().map(|key| &*key.text).collect::<Vec<_>>(), ["gone"]);
 }
