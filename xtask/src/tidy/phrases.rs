@@ -62,7 +62,7 @@ fn count_all(files: &[&Source], phrase: &str) -> usize {
 /// Counts the phrase in prose and in names: `is_told` reads like `is told`, whatever the case.
 fn count_in(text: &str, phrase: &str) -> usize {
     // `Option::is_none` is code, not prose.
-    let words = text.to_lowercase().replace(".is_none", "").replace('_', " ");
+    let words = text.to_lowercase().replace(".is_none", "").replace("::is_none", "").replace('_', " ");
     let is_inside = |neighbour: Option<char>| neighbour.is_some_and(char::is_alphanumeric);
     let stands_alone = |at: usize| {
         !is_inside(words[..at].chars().next_back()) && !is_inside(words[at + phrase.len()..].chars().next())
