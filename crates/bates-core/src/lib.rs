@@ -69,8 +69,8 @@ pub use runtime::{Runtime, SystemRuntime, Task};
 pub use scope::{KeyTemplate, KeyTemplateError, ScopeError, ScopeId, ScopeKey, ScopeKeyError, ScopeParams};
 pub use series::{
     CreateOutcome, Definition, DescriptionChange, Limits, ListValue, MachineError, PinOutcome, Promise,
-    PromiseChange, Registry, SERIES_MAX, Series, SeriesEntry, SeriesName, SeriesNameError, SeriesOrigin,
-    SeriesSpec, SpecReader, SyncReport,
+    PromiseChange, PromiseDecision, Registry, SERIES_MAX, Series, SeriesEntry, SeriesName, SeriesNameError,
+    SeriesOrigin, SeriesSpec, SpecReader, SyncReport,
 };
 pub use store::{
     AuditStore, Cursor, CursorStore, DocumentStore, GapStore, LeaseStore, MoveStore, NodeStore, PoolStore,

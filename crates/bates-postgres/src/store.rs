@@ -85,15 +85,10 @@ impl SeriesStore for PostgresStore {
         self.with_session(|session| async move { write::pin(&session, definition, key).await }).await
     }
 
-    async fn describe(
-        &self,
-        series: SeriesName,
-        before: Option<Box<str>>,
-        description: Option<Box<str>>,
-    ) -> StoreResult<bool> {
-        let (series, before, text) = (&series, before.as_deref(), description.as_deref());
+    async fn describe(&self, series: SeriesName, change: DescriptionChange) -> StoreResult<bool> {
+        let (series, change) = (&series, &change);
         self.with_session(|session| async move {
-            session.transact(write::describe(&session, series, before, text)).await
+            session.transact(write::describe(&session, series, change)).await
         })
         .await
     }
@@ -115,7 +110,7 @@ impl SeriesStore for PostgresStore {
     ) -> StoreResult<bool> {
         let (series, described) = (&series, described.as_ref());
         self.with_session(|session| async move {
-            write::change_promise(&session, series, change, described).await
+            session.transact(write::change_promise(&session, series, change, described)).await
         })
         .await
     }

@@ -2,8 +2,8 @@
 
 use bates_core::ledger::{Decision, IdempotencyKeys, Outcome, Request, ScopeBefore, decide};
 use bates_core::{
-    Definition, DescriptionChange, PinOutcome, PinnedSeries, Position, Promise, PromiseChange, ScopeId,
-    SeriesName, StoreError,
+    Definition, DescriptionChange, PinOutcome, PinnedSeries, Position, Promise, PromiseChange,
+    PromiseDecision, ScopeId, SeriesName, StoreError,
 };
 
 use crate::batch::sql::{self, to_i64};
@@ -68,37 +68,37 @@ async fn pin_first_promise(session: &Session, requested: &Definition) -> Result<
     write_unmarked(session, sql, &[&requested.series.as_str(), &requested.promise.map(Promise::name)]).await
 }
 
-/// Changes the promise of a series if it is `from`, once all batches that have not seen it are done.
+/// Changes the promise of a series once all batches that have not seen the change are done. Within a transaction.
 pub(crate) async fn change_promise(
     session: &Session,
     series: &SeriesName,
-    PromiseChange { from, to }: PromiseChange,
+    change: PromiseChange,
     described: Option<&DescriptionChange>,
 ) -> Result<bool, Failure> {
-    let change = "WITH revised AS (UPDATE bates.store SET revision = revision + 1)
-                  UPDATE bates.series SET promise = $3 WHERE name = $1 AND coalesce(promise, $2) IN ($2, $3)
-                  RETURNING true";
-    let gapless_from = if to == Promise::Gapless { "next" } else { "0" };
-    let set_gapless = format!("UPDATE bates.cursor SET gapless_from = {gapless_from} WHERE series = $1");
-    let name = series.as_str();
-    session.begin().await?;
     session.batch_execute("LOCK TABLE bates.last_commit IN EXCLUSIVE MODE").await?;
     lock_unmarked(session).await?;
-    let before = session.query("SELECT promise FROM bates.series WHERE name = $1", &[&name]).await?;
-    let is_done = before.first().is_some_and(|row| row.get::<_, Option<&str>>(0) == Some(to.name()));
-    let is_changed = !is_done && !session.query(change, &[&name, &from.name(), &to.name()]).await?.is_empty();
-    if is_changed {
-        session.query(&set_gapless, &[&name]).await?;
+    let name = series.as_str();
+    let rows = session.query("SELECT promise FROM bates.series WHERE name = $1", &[&name]).await?;
+    let row = rows.first().ok_or_else(|| StoreError::UnknownSeries(name.into()))?;
+    let decision = change.decide(row.get::<_, Option<&str>>(0).and_then(|promise| promise.parse().ok()));
+    if decision == PromiseDecision::Refuse {
+        return Ok(false);
     }
-    let is_described = match described {
-        Some(DescriptionChange { before, after }) => {
-            describe(session, series, Some(before), Some(after)).await?
-        }
-        None => true,
-    };
-    let has_promise = is_described && (is_done || is_changed);
-    session.batch_execute(if has_promise { "COMMIT" } else { "ROLLBACK" }).await?;
-    Ok(has_promise)
+    if let Some(described) = described
+        && !describe(session, series, described).await?
+    {
+        return Ok(false);
+    }
+    if decision == PromiseDecision::Keep {
+        return Ok(true);
+    }
+    let sql = "WITH revised AS (UPDATE bates.store SET revision = revision + 1)
+               UPDATE bates.series SET promise = $2 WHERE name = $1";
+    session.query(sql, &[&name, &change.to.name()]).await?;
+    let gapless_from = if change.to == Promise::Gapless { "next" } else { "0" };
+    let sql = format!("UPDATE bates.cursor SET gapless_from = {gapless_from} WHERE series = $1");
+    session.query(&sql, &[&name]).await?;
+    Ok(true)
 }
 
 /// Returns whether the series is new. If several nodes insert it at once, it is new for one of them.
@@ -165,23 +165,20 @@ async fn adopt(session: &Session, scope_id: &ScopeId, positions: &[Position]) ->
     Ok(())
 }
 
-/// Replaces the description `before` of a series. Returns `false` if the series has neither it nor the new one.
 pub(crate) async fn describe(
     session: &Session,
     series: &SeriesName,
-    before: Option<&str>,
-    description: Option<&str>,
+    change: &DescriptionChange,
 ) -> Result<bool, Failure> {
     lock_unmarked(session).await?;
     let sql = "SELECT description FROM bates.series WHERE name = $1 FOR NO KEY UPDATE";
     let rows = session.query(sql, &[&series.as_str()]).await?;
     let row = rows.first().ok_or_else(|| StoreError::UnknownSeries(series.as_str().into()))?;
-    let stored: Option<&str> = row.get(0);
-    if stored != before && stored != description {
-        return Ok(false);
+    let fits = change.fits(row.get(0));
+    if fits {
+        put_description(session, series, change.after.as_deref()).await?;
     }
-    put_description(session, series, description).await?;
-    Ok(true)
+    Ok(fits)
 }
 
 pub(crate) async fn put_description(

@@ -1,7 +1,8 @@
 //! The settings that decide the text of a number: written once, and compared ever after.
 
 use bates_core::{
-    Definition, DescriptionChange, PinOutcome, PinnedSeries, Promise, PromiseChange, SeriesName, StoreError,
+    Definition, DescriptionChange, PinOutcome, PinnedSeries, Promise, PromiseChange, PromiseDecision,
+    SeriesName, StoreError,
 };
 use rusqlite::{Connection, Result, Transaction, params};
 
@@ -46,20 +47,25 @@ pub(crate) fn pin(
 pub(crate) fn change_promise(
     transaction: &Transaction<'_>,
     series: &SeriesName,
-    PromiseChange { from, to }: PromiseChange,
+    change: PromiseChange,
     described: Option<&DescriptionChange>,
 ) -> WriteResult<bool> {
     let sql = "SELECT promise FROM series WHERE name = ?";
     let pinned: Option<Option<String>> = write::row(transaction, sql, [series.as_str()], |row| row.get(0))?;
     let pinned = pinned.ok_or_else(|| write::unknown(series))?;
-    if pinned.as_deref().is_some_and(|pinned| pinned != from.name()) {
-        return Ok(pinned.as_deref() == Some(to.name()));
+    let decision = change.decide(pinned.and_then(|name| name.parse().ok()));
+    if decision == PromiseDecision::Refuse {
+        return Ok(false);
     }
-    if let Some(DescriptionChange { before, after }) = described
-        && !write::describe(transaction, series, Some(before), Some(after))?
+    if let Some(described) = described
+        && !write::describe(transaction, series, described)?
     {
         return Ok(false);
     }
+    if decision == PromiseDecision::Keep {
+        return Ok(true);
+    }
+    let to = change.to;
     execute(transaction, "UPDATE series SET promise = ? WHERE name = ?", [to.name(), series.as_str()])?;
     let gapless_from = if to == Promise::Gapless { "next" } else { "0" };
     let sql = format!(

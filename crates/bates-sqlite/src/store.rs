@@ -157,16 +157,8 @@ impl SeriesStore for SqliteStore {
         self.write(move |transaction| pin::pin(transaction, &definition, fresh_key.as_deref())).await
     }
 
-    async fn describe(
-        &self,
-        series: SeriesName,
-        before: Option<Box<str>>,
-        description: Option<Box<str>>,
-    ) -> StoreResult<bool> {
-        self.write(move |transaction| {
-            write::describe(transaction, &series, before.as_deref(), description.as_deref())
-        })
-        .await
+    async fn describe(&self, series: SeriesName, change: DescriptionChange) -> StoreResult<bool> {
+        self.write(move |transaction| write::describe(transaction, &series, &change)).await
     }
 
     async fn descriptions(&self) -> StoreResult<Vec<(SeriesName, Box<str>)>> {

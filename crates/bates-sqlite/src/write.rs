@@ -1,6 +1,8 @@
 //! Statements and columns that several modules use. Pure SQL: nothing here commits or answers.
 
-use bates_core::{Cursor, Position, PositionRange, ScopeId, ScopeKey, SeriesName, StoreError};
+use bates_core::{
+    Cursor, DescriptionChange, Position, PositionRange, ScopeId, ScopeKey, SeriesName, StoreError,
+};
 use rusqlite::types::Type;
 use rusqlite::{Connection, Error, OptionalExtension, Params, Result, Row, Transaction, params};
 
@@ -63,17 +65,15 @@ pub(crate) fn probe(transaction: &Transaction<'_>) -> WriteResult<()> {
 pub(crate) fn describe(
     transaction: &Transaction<'_>,
     series: &SeriesName,
-    before: Option<&str>,
-    description: Option<&str>,
+    change: &DescriptionChange,
 ) -> WriteResult<bool> {
     let sql = "SELECT description FROM series WHERE name = ?";
     let stored: Option<Option<String>> = row(transaction, sql, [series.as_str()], |row| row.get(0))?;
-    let stored = stored.as_ref().map(Option::as_deref);
-    if stored.is_some_and(|stored| stored != before && stored != description) {
-        return Ok(false);
+    let fits = change.fits(stored.ok_or_else(|| unknown(series))?.as_deref());
+    if fits {
+        put_description(transaction, series, change.after.as_deref())?;
     }
-    put_description(transaction, series, description)?;
-    Ok(true)
+    Ok(fits)
 }
 
 pub(crate) fn put_description(

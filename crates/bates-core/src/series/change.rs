@@ -81,7 +81,7 @@ impl<S: Store> Machine<S> {
         if from != to {
             spec.check()?;
             let (before, after) = (entry.spec.description.clone(), spec.description.clone());
-            let described = DescriptionChange { before, after };
+            let described = DescriptionChange { before: Some(before), after: Some(after) };
             self.pin_promise(name, PromiseChange { from, to }, Some(described)).await?;
         } else if self.store().is_shared() && to != Promise::Unique {
             self.recall_before_change(name).await?;
@@ -99,8 +99,8 @@ impl<S: Store> Machine<S> {
         let mut changing = self.series_sync.lock().await;
         self.sync_series_locked(&mut changing).await?;
         let entry = self.changeable_series(name)?;
-        let before = Some(entry.spec.description.clone());
-        if !self.store().describe(name.clone(), before, None).await? {
+        let change = DescriptionChange { before: Some(entry.spec.description.clone()), after: None };
+        if !self.store().describe(name.clone(), change).await? {
             return Err(MachineError::ChangedMeanwhile(name.clone()));
         }
         let registry = self.registry().without(name);
@@ -162,10 +162,10 @@ impl<S: Store> Machine<S> {
     async fn prepare(&self, spec: SeriesSpec, before: Option<Box<str>>) -> MachineResult<Publication<'_>> {
         let registry = self.registry();
         registry.check_key_is_free(&spec)?;
-        let (name, description) = (spec.name.clone(), spec.description.clone());
+        let (name, after) = (spec.name.clone(), Some(spec.description.clone()));
         let (store, caching) = (self.store(), self.caching_of(&registry, &name));
         let entry = open_series(store, spec, SeriesOrigin::Api, caching).await?;
-        if !store.describe(name.clone(), before, Some(description)).await? {
+        if !store.describe(name.clone(), DescriptionChange { before, after }).await? {
             return Err(MachineError::ChangedMeanwhile(name));
         }
         Ok(Publication { next: registry.with(entry).into(), current: &self.registry })

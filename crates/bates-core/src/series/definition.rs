@@ -23,6 +23,26 @@ pub struct PromiseChange {
     pub to: Promise,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PromiseDecision {
+    Change,
+    /// The series has the new promise already.
+    Keep,
+    /// The series has another promise than the expected one.
+    Refuse,
+}
+
+impl PromiseChange {
+    /// A promise that is not pinned yet counts as the expected one.
+    pub fn decide(self, pinned: Option<Promise>) -> PromiseDecision {
+        match pinned.unwrap_or(self.from) {
+            _ if pinned == Some(self.to) => PromiseDecision::Keep,
+            promise if promise == self.from => PromiseDecision::Change,
+            _ => PromiseDecision::Refuse,
+        }
+    }
+}
+
 impl Promise {
     pub const ALL: [Self; 3] = [Self::Unique, Self::Ordered, Self::Gapless];
 
@@ -113,8 +133,16 @@ impl Definition {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DescriptionChange {
     /// The expected current description.
-    pub before: Box<str>,
-    pub after: Box<str>,
+    pub before: Option<Box<str>>,
+    /// `None` retires the series.
+    pub after: Option<Box<str>>,
+}
+
+impl DescriptionChange {
+    /// Whether the change may be written. A description that was changed already is written again.
+    pub fn fits(&self, stored: Option<&str>) -> bool {
+        stored == self.before.as_deref() || stored == self.after.as_deref()
+    }
 }
 
 #[derive(Clone, PartialEq, Eq)]
@@ -140,5 +168,24 @@ impl fmt::Debug for PinOutcome {
             .field("is_new", &self.is_new)
             .field("has_changed_rules", &self.has_changed_rules)
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_promise_changes_only_from_the_expected_one_and_only_once() {
+        for (from, to) in Promise::ALL.into_iter().flat_map(|from| Promise::ALL.map(|to| (from, to))) {
+            for pinned in [None].into_iter().chain(Promise::ALL.map(Some)) {
+                let expected = match pinned {
+                    Some(promise) if promise == to => PromiseDecision::Keep,
+                    Some(promise) if promise != from => PromiseDecision::Refuse,
+                    _ => PromiseDecision::Change,
+                };
+                assert_eq!(PromiseChange { from, to }.decide(pinned), expected, "{pinned:?}: {from} to {to}");
+            }
+        }
     }
 }

@@ -19,7 +19,7 @@ use crate::ledger::{GrantPurpose, GrantRequest};
 use crate::scope::{ScopeId, ScopeKey};
 
 pub use change::{CreateOutcome, SERIES_MAX};
-pub use definition::{Definition, DescriptionChange, PinOutcome, Promise, PromiseChange};
+pub use definition::{Definition, DescriptionChange, PinOutcome, Promise, PromiseChange, PromiseDecision};
 pub(crate) use entry::{AcceptedShare, OpenScope};
 pub use entry::{ListValue, SeriesEntry, SeriesOrigin};
 pub use name::{SeriesName, SeriesNameError};

@@ -9,7 +9,10 @@ use std::sync::atomic::Ordering;
 
 use super::change::Publication;
 use super::open::open_series;
-use super::{MachineError, MachineResult, Registry, SeriesEntry, SeriesName, SeriesOrigin, SeriesSpec};
+use super::{
+    DescriptionChange, MachineError, MachineResult, Registry, SeriesEntry, SeriesName, SeriesOrigin,
+    SeriesSpec,
+};
 use crate::machine::Machine;
 use crate::store::{Store, StoreError, StoreResult};
 
@@ -109,7 +112,10 @@ impl<S: Store> Machine<S> {
                 // The series moved to the configuration: once removed from that, it must not come back. In a shared
                 // store the description stays, because other nodes may have another configuration.
                 Some((SeriesOrigin::File, _)) if self.is_shared() => {}
-                Some((SeriesOrigin::File, _)) => _ = self.store().describe(name, Some(text), None).await?,
+                Some((SeriesOrigin::File, _)) => {
+                    let change = DescriptionChange { before: Some(text), after: None };
+                    self.store().describe(name, change).await?;
+                }
                 Some((SeriesOrigin::Api, described)) if *described == text => {}
                 _ => {
                     let opened = match read(&name, &text) {

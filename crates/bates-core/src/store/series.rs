@@ -20,21 +20,16 @@ pub trait SeriesStore: Send + Sync + 'static {
     /// that the series was pinned with, which is `fresh_key` the first time.
     async fn pin(&self, definition: Definition, fresh_key: Option<Vec<u8>>) -> StoreResult<PinOutcome>;
 
-    /// Writes the description of a pinned series that was created at run time, or with `None` retires it: then it is no
-    /// longer listed. Answers `false`, and changes nothing, unless the store has the description `before` or this one.
-    async fn describe(
-        &self,
-        series: SeriesName,
-        before: Option<Box<str>>,
-        description: Option<Box<str>>,
-    ) -> StoreResult<bool>;
+    /// Writes the description of a pinned series that was created at run time, or retires the series: then it is no
+    /// longer listed. Answers `false`, and changes nothing, unless [`DescriptionChange::fits`].
+    async fn describe(&self, series: SeriesName, change: DescriptionChange) -> StoreResult<bool>;
 
     /// The series that were created at run time and not retired, by name, each with its description.
     async fn descriptions(&self) -> StoreResult<Vec<(SeriesName, Box<str>)>>;
 
-    /// Changes the promise of a series, durably, if it is `change.from`; answers whether it is `change.to` now. A series
-    /// becomes gapless from the position of each cursor on, which is kept with the cursor. For a series created at run
-    /// time, the same commit changes the description; if that is not the expected one, nothing changes.
+    /// Changes the promise of a series, durably, as [`PromiseChange::decide`] says; answers whether it is `change.to` now.
+    /// A series becomes gapless from the position of each cursor on, which is kept with the cursor. For a series created
+    /// at run time, the same commit changes the description; if that does not fit, nothing changes.
     async fn change_promise(
         &self,
         series: SeriesName,

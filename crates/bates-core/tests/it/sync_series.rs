@@ -169,7 +169,8 @@ async fn a_series_created_again_by_another_node_takes_nothing_from_the_old_range
         if promise != "unique" {
             let from = Promise::Unique;
             let to = promise.parse().unwrap();
-            let described = bates_core::DescriptionChange { before: "unique".into(), after: promise.into() };
+            let described =
+                bates_core::DescriptionChange { before: Some("unique".into()), after: Some(promise.into()) };
             store.change_promise(name.clone(), PromiseChange { from, to }, Some(described)).await.unwrap();
         }
         // The old cell cannot be sealed before its refill has ended; each call to sync is cancelled

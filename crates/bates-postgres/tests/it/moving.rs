@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bates_core::store::prelude::*;
 use bates_core::{
-    Definition, NamedStore, Position, Promise, PromiseChange, ScopeId, ScopeKey, SeriesName, SystemRuntime,
-    mark_left,
+    Definition, DescriptionChange, NamedStore, Position, Promise, PromiseChange, ScopeId, ScopeKey,
+    SeriesName, SystemRuntime, mark_left,
 };
 use bates_postgres::{Address, OpenMode, PostgresStore, Settings};
 use bates_testkit::PrivatePostgres;
@@ -52,7 +52,10 @@ async fn a_store_that_was_left_refuses_floors_adoptions_promises_and_description
             .change_promise(name(), PromiseChange { from: Promise::Unique, to: Promise::Gapless }, None)
             .await
             .unwrap_err(),
-        store.describe(name(), None, Some("{}".into())).await.unwrap_err(),
+        store
+            .describe(name(), DescriptionChange { before: None, after: Some("{}".into()) })
+            .await
+            .unwrap_err(),
         store.pin(definition("other"), None).await.unwrap_err(),
         store.accept().await.unwrap_err(),
     ];

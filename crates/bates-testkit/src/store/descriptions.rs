@@ -7,19 +7,22 @@ use bates_core::{
 
 use super::exercise::{DataSet, definition, grant, open_pinned, request, scope_id, series};
 
+fn describing(before: Option<&str>, after: Option<&str>) -> DescriptionChange {
+    DescriptionChange { before: before.map(Into::into), after: after.map(Into::into) }
+}
+
 pub async fn retiring_a_series_removes_its_description_and_keeps_its_cursors<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     assert_eq!(store.descriptions().await, Ok(Vec::new()), "a pin alone describes nothing");
-    let unknown = store.describe(series("never"), None, Some("{}".into())).await;
+    let unknown = store.describe(series("never"), describing(None, Some("{}"))).await;
     assert_eq!(unknown, Err(StoreError::UnknownSeries("never".into())));
     store.pin(definition("invoice"), None).await.expect("a first pin");
     let mut revision = store.check_revision().await.expect("a read");
     let changes =
         [("invoice", None, "first"), ("document", None, "{\"a\":1}"), ("invoice", Some("first"), "second")];
     for (name, before, description) in changes {
-        let before = before.map(Into::into);
-        assert_eq!(store.describe(series(name), before, Some(description.into())).await, Ok(true));
-        let late = store.describe(series(name), None, Some("of another node".into())).await;
+        assert_eq!(store.describe(series(name), describing(before, Some(description))).await, Ok(true));
+        let late = store.describe(series(name), describing(None, Some("of another node"))).await;
         assert_eq!(late, Ok(false), "a description based on an outdated one is refused");
         let seen = store.check_revision().await.expect("a read");
         assert!(seen != revision || !store.is_shared(), "other nodes must notice the change");
@@ -31,7 +34,7 @@ pub async fn retiring_a_series_removes_its_description_and_keeps_its_cursors<D: 
     let both = vec![(series("document"), "{\"a\":1}".into()), (series("invoice"), "second".into())];
     assert_eq!(store.descriptions().await, Ok(both));
     for _ in 0..2 {
-        let retired = store.describe(series("document"), Some("{\"a\":1}".into()), None).await;
+        let retired = store.describe(series("document"), describing(Some("{\"a\":1}"), None)).await;
         assert_eq!(retired, Ok(true), "retiring twice is no error");
     }
     assert_eq!(store.descriptions().await, Ok(vec![(series("invoice"), "second".into())]));
@@ -58,15 +61,19 @@ pub async fn a_promise_is_pinned_and_only_change_promise_changes_it<D: DataSet>(
         assert_eq!(changed, Ok(true), "repeating the change is no error");
     }
     assert_eq!(change(Promise::Unique, Promise::Ordered, None).await, Ok(false));
-    assert_eq!(store.describe(name(), None, Some("gapless".into())).await, Ok(true));
+    assert_eq!(store.describe(name(), describing(None, Some("gapless"))).await, Ok(true));
     let redescribed =
-        |before: &str| Some(DescriptionChange { before: before.into(), after: "ordered".into() });
+        |before: &str| Some(DescriptionChange { before: Some(before.into()), after: Some("ordered".into()) });
     let late = change(Promise::Gapless, Promise::Ordered, redescribed("other")).await;
     assert_eq!(late, Ok(false), "the description is not the expected one");
     for (from, to) in [(Promise::Gapless, Promise::Ordered), (Promise::Ordered, Promise::Gapless)] {
         let described = (to == Promise::Ordered).then(|| redescribed("gapless")).flatten();
         assert_eq!(change(from, to, described).await, Ok(true));
     }
+    let late = change(Promise::Ordered, Promise::Gapless, redescribed("other")).await;
+    assert_eq!(late, Ok(true), "the description is the new one already");
+    let late = change(Promise::Ordered, Promise::Gapless, Some(describing(Some("other"), Some("third")))).await;
+    assert_eq!(late, Ok(false), "the promise is the new one already, but the description is not");
     assert_eq!(store.descriptions().await, Ok(vec![(name(), "ordered".into())]));
     drop(store);
     let store = data.open().await;

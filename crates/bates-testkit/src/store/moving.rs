@@ -2,9 +2,9 @@
 //! finished by running it again.
 
 use bates_core::{
-    Definition, Departure, GrantPurpose, GrantRequest, MoveError, MoveMark, MovePage, MoveProgress,
-    NamedStore, Promise, ScopeId, ScopeKey, SeriesName, Store, SystemRuntime, cancel_departure, mark_left,
-    move_store,
+    Definition, Departure, DescriptionChange, GrantPurpose, GrantRequest, MoveError, MoveMark, MovePage,
+    MoveProgress, NamedStore, Promise, ScopeId, ScopeKey, SeriesName, Store, SystemRuntime, cancel_departure,
+    mark_left, move_store,
 };
 use tokio::sync::oneshot;
 use uuid::Uuid;
@@ -155,7 +155,10 @@ async fn fill<A: Store>(from: &A) {
     };
     from.pin(definition("short", true), Some(vec![7; 32])).await.expect("a pin");
     from.pin(definition("invoice", false), None).await.expect("a pin");
-    assert_eq!(from.describe(series("invoice"), None, Some("{}".into())).await, Ok(true));
+    assert_eq!(
+        from.describe(series("invoice"), DescriptionChange { before: None, after: Some("{}".into()) }).await,
+        Ok(true)
+    );
     from.grant(request("short", ScopeKey::new([], None).expect("a scope"), GrantPurpose::Hold))
         .await
         .expect("a grant");

@@ -1,7 +1,8 @@
 //! The series of a store in memory.
 
 use bates_core::{
-    Definition, DescriptionChange, PinOutcome, Promise, PromiseChange, SeriesName, SeriesStore, StoreError,
+    Definition, DescriptionChange, PinOutcome, Promise, PromiseChange, PromiseDecision, SeriesName,
+    SeriesStore, StoreError,
 };
 use uuid::Uuid;
 
@@ -24,13 +25,8 @@ impl SeriesStore for MemoryStore {
         self.data().pin(definition, fresh_key)
     }
 
-    async fn describe(
-        &self,
-        series: SeriesName,
-        before: Option<Box<str>>,
-        description: Option<Box<str>>,
-    ) -> Result<bool, StoreError> {
-        self.data().describe(&series, before.as_deref(), description)
+    async fn describe(&self, series: SeriesName, change: DescriptionChange) -> Result<bool, StoreError> {
+        self.data().describe(&series, change)
     }
 
     async fn descriptions(&self) -> Result<Vec<(SeriesName, Box<str>)>, StoreError> {
@@ -42,24 +38,27 @@ impl SeriesStore for MemoryStore {
     async fn change_promise(
         &self,
         series: SeriesName,
-        PromiseChange { from, to }: PromiseChange,
+        change: PromiseChange,
         described: Option<DescriptionChange>,
     ) -> Result<bool, StoreError> {
         let mut data = self.data();
-        let pinned = data.series(&series)?.definition.promise;
-        if pinned.is_some_and(|pinned| pinned != from) {
-            return Ok(pinned == Some(to));
+        let decision = change.decide(data.series(&series)?.definition.promise);
+        if decision == PromiseDecision::Refuse {
+            return Ok(false);
         }
-        if let Some(DescriptionChange { before, after }) = described
-            && !data.describe(&series, Some(&before), Some(after))?
+        if let Some(described) = described
+            && !data.describe(&series, described)?
         {
             return Ok(false);
         }
+        if decision == PromiseDecision::Keep {
+            return Ok(true);
+        }
         data.revision += 1;
-        data.series_mut(&series)?.definition.promise = Some(to);
+        data.series_mut(&series)?.definition.promise = Some(change.to);
         for (_, scope) in data.scopes.iter_mut().filter(|(scope_id, _)| scope_id.series == series) {
             let next = scope.cursor.map_or(0, |cursor| cursor.next);
-            scope.gapless_from = if to == Promise::Gapless { next } else { 0 };
+            scope.gapless_from = if change.to == Promise::Gapless { next } else { 0 };
         }
         Ok(true)
     }
@@ -115,14 +114,13 @@ impl Data {
     pub(super) fn describe(
         &mut self,
         series: &SeriesName,
-        before: Option<&str>,
-        description: Option<Box<str>>,
+        change: DescriptionChange,
     ) -> Result<bool, StoreError> {
         let current = &mut self.series_mut(series)?.description;
-        if current.as_deref() != before && *current != description {
+        if !change.fits(current.as_deref()) {
             return Ok(false);
         }
-        *current = description;
+        *current = change.after;
         self.revision += 1;
         Ok(true)
     }
