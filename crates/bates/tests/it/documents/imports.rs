@@ -74,7 +74,7 @@ fn an_import_of_a_changed_file_is_refused_and_appended_lines_are_imported() {
     let refused = run();
     let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(
-        !refused.status.success() && stderr.contains("document 1 differs from the one that was numbered"),
+        !refused.status.success() && stderr.contains("document 1 is not the one numbered before"),
         "{stderr}"
     );
     assert_eq!(fs::read(home.path("letters.numbered.ndjson")).unwrap(), numbered, "the output is unchanged");
