@@ -9,7 +9,7 @@ pub enum StoreError {
     #[error("the store cannot be written now: {0}")]
     Unavailable(Box<str>),
     /// A write may or may not have reached the disk. The store issues nothing until it is reopened.
-    #[error("the store issues nothing: {0}")]
+    #[error("the store has stopped issuing: {0}")]
     Poisoned(Box<str>),
     /// Nothing was written.
     #[error("this process was forked from the one that opened the store: only that one issues its numbers")]

@@ -50,7 +50,7 @@ fn check_failed_sync(bug: Option<&str>) -> Result<(), String> {
     for key in 0..10 {
         let answer = client.incr_raw(&format!("counter:after.{key}")).unwrap();
         let is_refused =
-            answer.starts_with("-ERR store_poisoned: ") && answer.contains("the store issues nothing");
+            answer.starts_with("-ERR store_poisoned: ") && answer.contains("the store has stopped issuing");
         if !is_refused {
             return Err(format!("the server answered {answer} after a failed sync"));
         }
