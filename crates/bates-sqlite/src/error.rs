@@ -15,6 +15,11 @@ pub enum OpenError {
     InUse(PathBuf),
     #[error("{0} is already open in this process: use that handle, or close it first")]
     InUseHere(PathBuf),
+    #[error(
+        "every user of this machine can read {file}, and so predict numbers of shuffled series: run `chmod -R o= \
+         {folder}` and start again"
+    )]
+    NotPrivate { folder: PathBuf, file: PathBuf },
     #[error("{0} holds no store: bates.db is missing")]
     NoStore(PathBuf),
     #[error(

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use bates_core::ProcessGuard;
@@ -56,6 +56,7 @@ impl Folder {
             return Err(OpenError::NoStore(path.to_owned()));
         }
         create_folders(path)?;
+        check_private(path)?;
         let lock = File::open(path).map_err(io_error("open the folder", path))?;
         let id = id_of(&lock).map_err(io_error("read the metadata of the folder", path))?;
         try_lock(&lock, path, id)?;
@@ -86,6 +87,17 @@ impl Folder {
         fs::metadata(self.database()).is_ok_and(|database| database.len() > 0)
     }
 
+    /// Creates an empty database file that only its owner can read. SQLite gives its other files the same permissions.
+    pub(crate) fn create_database(&self) -> Result<(), OpenError> {
+        let path = self.database();
+        create_private(&path).map(drop).map_err(io_error("create", &path))
+    }
+
+    /// Whether users of the folder's group can read the store: they learn the keys of shuffled series.
+    pub(crate) fn is_group_readable(&self) -> bool {
+        can_read(&self.path, &self.database(), GROUP)
+    }
+
     /// Syncs the folder itself, so that new and renamed files survive a power cut.
     pub(crate) fn sync(&self) -> Result<(), OpenError> {
         self.lock.sync_all().map_err(io_error("sync the folder", &self.path))
@@ -111,6 +123,31 @@ pub(crate) fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Erro
     move |error| OpenError::Io { doing, path, error }
 }
 
+const GROUP: u32 = 0o070;
+const OTHERS: u32 = 0o007;
+
+/// Opens or creates a file that only its owner can read and write, whatever the umask is.
+pub(crate) fn create_private(path: &Path) -> io::Result<File> {
+    let file = File::options().create(true).truncate(false).read(true).write(true).mode(0o600).open(path)?;
+    file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    Ok(file)
+}
+
+/// The database holds the keys of shuffled series: a user who can read it can predict their numbers.
+fn check_private(path: &Path) -> Result<(), OpenError> {
+    let files = [DATABASE, LOG].map(|name| path.join(name));
+    match files.into_iter().find(|file| can_read(path, file, OTHERS)) {
+        Some(file) => Err(OpenError::NotPrivate { folder: path.to_owned(), file }),
+        None => Ok(()),
+    }
+}
+
+/// Whether these users can search the folder, and read or write the file.
+fn can_read(folder: &Path, file: &Path, users: u32) -> bool {
+    let mode = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.mode());
+    mode(folder) & users & 0o111 != 0 && mode(file) & users & 0o666 != 0
+}
+
 /// Creates missing folders and syncs each one and its parent: otherwise a power cut could remove the whole folder.
 fn create_folders(path: &Path) -> Result<(), OpenError> {
     // The parent of `data` is "", which is the current folder.
@@ -118,7 +155,9 @@ fn create_folders(path: &Path) -> Result<(), OpenError> {
         |folder: &Path| if folder.as_os_str().is_empty() { Path::new(".") } else { folder }.to_owned();
     let missing: Vec<&Path> = path.ancestors().take_while(|folder| !named(folder).exists()).collect();
     let Some(highest) = missing.last() else { return Ok(()) };
-    fs::create_dir_all(path).map_err(io_error("create the folder", path))?;
+    let created = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+    let private = created.and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(0o700)));
+    private.map_err(io_error("create the folder", path))?;
     for folder in missing.iter().copied().chain(highest.parent()).map(named) {
         let synced = File::open(&folder).and_then(|folder| folder.sync_all());
         synced.map_err(io_error("sync the folder", &folder))?;

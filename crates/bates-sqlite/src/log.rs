@@ -8,7 +8,7 @@ use rustix::fs::{FlockOperation, fcntl_lock};
 use rustix::io::Errno;
 
 use crate::error::OpenError;
-use crate::folder::{Folder, io_error};
+use crate::folder::{Folder, create_private, io_error};
 
 const CHUNK_BYTES: usize = 1 << 20;
 
@@ -51,7 +51,7 @@ fn lock_database(path: &Path) -> Result<File, OpenError> {
 
 /// Reads and writes every byte; [`fs::copy`] may share disk blocks with the original.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    let (mut from, mut to) = (File::open(from)?, File::create(to)?);
+    let (mut from, mut to) = (File::open(from)?, create_private(to)?);
     let mut chunk = vec![0; CHUNK_BYTES];
     loop {
         let read = from.read(&mut chunk)?;

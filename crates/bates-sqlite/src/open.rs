@@ -129,6 +129,7 @@ fn create_database(
     // If a move is killed here, the folder does not become a new store.
     let phase = if mark.is_some() { Phase::Arriving } else { Phase::New };
     let state = create_state(folder, Content { phase, commits: 0 })?;
+    folder.create_database()?;
     Ok(Database { state, connection: connect(folder)?, has_log: false })
 }
 

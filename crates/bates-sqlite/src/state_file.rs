@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
+use crate::folder::create_private;
+
 /// The distance between slots: a torn or unreadable disk page damages only one of them.
 const SLOT_BYTES: usize = 4096;
 const SLOTS: usize = 2;
@@ -96,7 +98,7 @@ impl StateFile {
     /// Creates or replaces the file atomically. The caller syncs the folder afterwards.
     pub(crate) fn create(path: &Path, content: Content) -> io::Result<Self> {
         let next = path.with_extension("state-new");
-        let file = File::options().create(true).truncate(true).read(true).write(true).open(&next)?;
+        let file = create_private(&next)?;
         // The full length is written now, so that later writes need no disk space.
         file.write_all_at(&[0; SLOTS * SLOT_BYTES], 0)?;
         let mut written = Written { file, content, serial: 0 };

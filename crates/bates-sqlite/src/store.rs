@@ -87,6 +87,11 @@ impl SqliteStore {
         self.state.accept(commits).map(|()| true).map_err(unwritten)
     }
 
+    /// Whether users of the folder's group can read the store, and so predict numbers of shuffled series.
+    pub fn is_group_readable(&self) -> bool {
+        self.folder.is_group_readable()
+    }
+
     pub(crate) fn check_complete(&self) -> StoreResult<()> {
         if self.state.is_stopped() {
             return Err(StoreError::Poisoned(Damage::NotAccepted.to_string().into()));

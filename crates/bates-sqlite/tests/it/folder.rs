@@ -1,6 +1,8 @@
 //! The folder of a store: opened by one process at a time, created once, and never silently created again.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 
 use bates_core::store::prelude::*;
 use bates_core::{Definition, GrantPurpose, GrantRequest, Move, MoveMark, ScopeId, ScopeKey};
@@ -254,4 +256,67 @@ async fn unreserve_does_not_touch_a_store_that_another_run_fills() {
         Ok(Some(mark)),
         "the store is still there after that run was interrupted"
     );
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[tokio::test]
+async fn a_new_store_is_private_whatever_the_folder_above_it_allows() {
+    let folder = TempDir::new().unwrap();
+    set_mode(folder.path(), 0o777);
+    let path = folder.path().join("data");
+    let store = SqliteStore::open(&path, OpenMode::First).unwrap();
+    grant(&store).await;
+    assert!(!store.is_group_readable());
+    assert_eq!(mode(&path), 0o700);
+    let files: Vec<_> = fs::read_dir(&path).unwrap().map(|file| file.unwrap().path()).collect();
+    assert!(files.len() >= 3, "{files:?}");
+    assert!(files.iter().all(|file| mode(file) == 0o600), "{files:?}");
+}
+
+#[tokio::test]
+async fn a_store_in_an_existing_open_folder_has_private_files() {
+    let folder = TempDir::new().unwrap();
+    set_mode(folder.path(), 0o755);
+    let store = open(&folder, OpenMode::First).unwrap();
+    grant(&store).await;
+    for file in ["bates.db", "bates.db-wal", "bates.db-shm", "bates.state"] {
+        assert_eq!(mode(&folder.path().join(file)), 0o600, "{file}");
+    }
+    drop(store);
+    assert!(open(&folder, OpenMode::First).is_ok());
+}
+
+#[test]
+fn a_store_that_every_user_can_read_is_refused_until_its_mode_is_changed() {
+    let folder = TempDir::new().unwrap();
+    drop(open(&folder, OpenMode::First).unwrap());
+    let database = folder.path().join("bates.db");
+    for (in_folder, in_file) in [(0o711, 0o604), (0o711, 0o602), (0o755, 0o644)] {
+        set_mode(&database, in_file);
+        set_mode(folder.path(), 0o700);
+        assert!(open(&folder, OpenMode::First).is_ok(), "other users cannot search the folder");
+        set_mode(folder.path(), in_folder);
+        let refused = open(&folder, OpenMode::First).err().unwrap();
+        assert!(matches!(refused, OpenError::NotPrivate { .. }), "{refused}");
+        let advice = format!("chmod -R o= {}", folder.path().display());
+        assert!(refused.to_string().contains(&advice), "{refused}");
+        set_mode(&database, 0o600);
+        assert!(open(&folder, OpenMode::First).is_ok(), "the file itself is private");
+    }
+}
+
+#[test]
+fn group_access_is_allowed_and_noticed() {
+    let folder = TempDir::new().unwrap();
+    drop(open(&folder, OpenMode::First).unwrap());
+    set_mode(folder.path(), 0o770);
+    set_mode(&folder.path().join("bates.db"), 0o660);
+    assert!(open(&folder, OpenMode::First).unwrap().is_group_readable());
 }

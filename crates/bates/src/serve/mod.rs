@@ -66,7 +66,13 @@ impl ServeArgs {
         let config = self.config.load(self.http.as_deref(), self.resp.as_deref())?;
         let mode = if self.new { OpenMode::New } else { OpenMode::First };
         match config.store.open(mode).await? {
-            OpenStore::Folder(store) => serve(store, config, out).await,
+            OpenStore::Folder(store) => {
+                if store.is_group_readable() {
+                    let risk = "users of its group can read the data folder, and so predict numbers of shuffled series";
+                    output::print_note(risk);
+                }
+                serve(store, config, out).await
+            }
             OpenStore::Postgres(store) => serve(store, config, out).await,
         }
     }
