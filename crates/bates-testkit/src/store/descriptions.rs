@@ -62,8 +62,7 @@ pub async fn a_promise_is_pinned_and_only_change_promise_changes_it<D: DataSet>(
     }
     assert_eq!(change(Promise::Unique, Promise::Ordered, None).await, Ok(false));
     assert_eq!(store.describe(name(), describing(None, Some("gapless"))).await, Ok(true));
-    let redescribed =
-        |before: &str| Some(DescriptionChange { before: Some(before.into()), after: Some("ordered".into()) });
+    let redescribed = |before| Some(describing(Some(before), Some("ordered")));
     let late = change(Promise::Gapless, Promise::Ordered, redescribed("other")).await;
     assert_eq!(late, Ok(false), "the description is not the expected one");
     for (from, to) in [(Promise::Gapless, Promise::Ordered), (Promise::Ordered, Promise::Gapless)] {
@@ -72,8 +71,8 @@ pub async fn a_promise_is_pinned_and_only_change_promise_changes_it<D: DataSet>(
     }
     let late = change(Promise::Ordered, Promise::Gapless, redescribed("other")).await;
     assert_eq!(late, Ok(true), "the description is the new one already");
-    let late =
-        change(Promise::Ordered, Promise::Gapless, Some(describing(Some("other"), Some("third")))).await;
+    let third = describing(Some("other"), Some("third"));
+    let late = change(Promise::Ordered, Promise::Gapless, Some(third)).await;
     assert_eq!(late, Ok(false), "the promise is the new one already, but the description is not");
     assert_eq!(store.descriptions().await, Ok(vec![(name(), "ordered".into())]));
     drop(store);
@@ -83,8 +82,8 @@ pub async fn a_promise_is_pinned_and_only_change_promise_changes_it<D: DataSet>(
     if store.is_shared() {
         let outdated = GrantRequest { promise: Some(Promise::Unique), ..request(scope_id("a"), 1) };
         let refused = store.grant(outdated).await;
-        let is_refused = matches!(refused, Err(GrantError::Store(StoreError::PromiseChanged { .. })));
-        assert!(is_refused, "an outdated process would break the promise: {refused:?}");
+        // Otherwise an outdated process would break the promise.
+        assert!(matches!(refused, Err(GrantError::Store(StoreError::PromiseChanged { .. }))), "{refused:?}");
     }
     grant(&store, GrantRequest { promise: Some(Promise::Gapless), ..request(scope_id("a"), 1) }).await;
 }
