@@ -1,4 +1,4 @@
-//! `cargo xtask bench instructions [-- --against PATH --repeat N]`: processor instructions of the server per request,
+//! `cargo xtask bench instructions [-- --against PATH --repeat N --only NAME]`: processor instructions of the server per request,
 //! counted by Valgrind's callgrind. Counts hardly depend on the load of the machine, so they compare two builds where
 //! rates are too noisy: `--against` names the binary of the other build.
 #![allow(clippy::unwrap_used)]
@@ -127,7 +127,8 @@ fn main() {
     let repeat = argument("--repeat").map_or(3, |count| count.parse().expect("a number of rounds"));
     println!("instructions of the server per request, medians of {repeat}");
     println!("  {:<42} {:>12} {:>12} {:>7}", "", "this build", "the other", "ratio");
-    for workload in &WORKLOADS {
+    let only = argument("--only").unwrap_or_default();
+    for workload in WORKLOADS.iter().filter(|workload| workload.name.contains(&only)) {
         let (mut this, mut that) = (Vec::new(), Vec::new());
         for _ in 0..repeat {
             this.push(per_request(&ours, workload));

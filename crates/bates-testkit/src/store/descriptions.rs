@@ -71,8 +71,7 @@ pub async fn a_promise_is_pinned_and_only_change_promise_changes_it<D: DataSet>(
     }
     let late = change(Promise::Ordered, Promise::Gapless, redescribed("other")).await;
     assert_eq!(late, Ok(true), "the description is the new one already");
-    let third = describing(Some("other"), Some("third"));
-    let late = change(Promise::Ordered, Promise::Gapless, Some(third)).await;
+    let late = change(Promise::Ordered, Promise::Gapless, Some(describing(Some("other"), None))).await;
     assert_eq!(late, Ok(false), "the promise is the new one already, but the description is not");
     assert_eq!(store.descriptions().await, Ok(vec![(name(), "ordered".into())]));
     drop(store);
