@@ -98,8 +98,8 @@ impl SeriesEntry {
     }
 
     /// Whether its numbers are the positions themselves, so that they can be answered as integers.
-    pub fn is_plain_count(&self) -> bool {
-        self.series.pattern().is_plain_count()
+    pub fn numbers_are_positions(&self) -> bool {
+        self.series.pattern().numbers_are_positions()
     }
 
     /// The numbers among this many positions: exact without rejection, else an estimate.

@@ -27,7 +27,7 @@ struct Client {
     info: ClientInfo,
 }
 
-/// What a client sets by `CLIENT SETNAME`, `CLIENT SETINFO` and `HELLO`.
+/// The fields that a client sets with `CLIENT SETNAME`, `CLIENT SETINFO` and `HELLO`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ClientInfo {
     pub(super) name: String,

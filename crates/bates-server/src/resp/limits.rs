@@ -3,7 +3,7 @@
 
 use super::error::ProtocolError;
 
-/// Limits of one command. With a secret, a connection begins with [`Limits::UNAUTHENTICATED`].
+/// Limits of one command. If the server has a secret, a connection begins with [`Limits::UNAUTHENTICATED`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Arguments, including the name of the command.
@@ -13,7 +13,7 @@ pub struct Limits {
     pub inline_bytes_max: usize,
     /// Bytes of one command on the wire, including lengths and line ends.
     pub command_bytes_max: usize,
-    /// Whether errors call the limit that of an authenticated client.
+    /// Only chooses the words of an error.
     pub is_authenticated: bool,
 }
 
