@@ -71,8 +71,8 @@ impl<S: Store> Dispenser<S> {
         inner.report_all().await
     }
 
-    /// Reports that nothing is held any more, once everything was released or reported. If that failed, the store counts
-    /// the ranges that it believes to be held as uncertain.
+    /// At a clean stop: reports that nothing is held any more, if everything was released or given up. Otherwise the store
+    /// counts the ranges that it believes to be held as uncertain, as after a crash.
     pub(super) async fn report_stop(&self) {
         let is_reported = self.answer_recalls().await.is_ok();
         if is_reported && !self.inner.has_unknown_releases.load(Ordering::Acquire) {
@@ -118,7 +118,7 @@ impl<S: Store> Inner<S> {
     /// Waits for refills that were under way when their cells were discarded: their grants are given up too.
     async fn discarded_refills_ended(&self, series: &SeriesName) {
         loop {
-            let ended = self.refills.ended();
+            let ended = self.tasks.ended();
             if !self.shards.any(|cell| cell.series.name() == series && cell.is_refill_discarded()) {
                 return;
             }

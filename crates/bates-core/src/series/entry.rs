@@ -48,8 +48,8 @@ pub struct SeriesEntry {
     pub(crate) accepted: AcceptedShare,
     pub(crate) has_changed_rules: bool,
     pub(crate) counts: Arc<Counts>,
-    /// Whether a number must be waited for: its date is computed, or it is recorded first.
-    pub(crate) is_uncached: bool,
+    /// Whether `try_next_by_key` must refuse it: a number needs today's date, or is recorded first.
+    pub(crate) bypasses_hot_path: bool,
     pub(crate) document_notify: Arc<Notify>,
 }
 

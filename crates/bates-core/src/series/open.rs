@@ -53,7 +53,7 @@ pub(crate) async fn open_series<S: Store>(
     };
     Ok(SeriesEntry {
         parameters: spec.parameters(&pattern),
-        is_uncached: pattern.needs_date() || spec.audit.is_on(),
+        bypasses_hot_path: pattern.needs_date() || spec.audit.is_on(),
         series: Series::new(spec.name.clone(), pattern, spec.promise, checked.start, limits)
             .with_caching(caching),
         counts: store.counts(&spec.name),

@@ -18,7 +18,7 @@ pub type SpecReader = fn(&SeriesName, &str) -> Result<SeriesSpec, Box<str>>;
 #[derive(Debug, Default)]
 pub struct SyncReport {
     pub changed: bool,
-    /// Series that cannot be opened here, for example because their keys meet those of this node's configuration.
+    /// Series that cannot be opened here, for example because their keys overlap with those of this node's configuration.
     pub refused: Vec<MachineError>,
 }
 

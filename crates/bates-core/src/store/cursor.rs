@@ -54,6 +54,6 @@ pub trait CursorStore: Send + Sync + 'static {
 pub struct Cursor {
     /// The first position not yet granted.
     pub next: u64,
-    /// Raised by every write, so that a holder that slept does not mistake a new cursor for the one it left.
+    /// Raised by every write: a release has no effect if the cursor was written since the grant.
     pub version: u64,
 }

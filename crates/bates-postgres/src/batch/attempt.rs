@@ -163,10 +163,10 @@ async fn load_holders(
         .iter()
         .map(|(scope_id, decision)| (*scope_id, decision.change.used_to_if_exhausted.unwrap_or(0)))
         .collect();
-    for sql::Holders { at, is_spent, elsewhere } in
+    for sql::ScopeHolders { at, has_spent_rows, is_held_elsewhere } in
         sql::holders(session, &scopes, shared.lineage.node).await?
     {
-        exhausted[at].1.set_holders(is_spent, elsewhere);
+        exhausted[at].1.set_holders(has_spent_rows, is_held_elsewhere);
     }
     Ok(())
 }

@@ -202,19 +202,20 @@ pub(crate) async fn shorten_held(
     removed.and(shortened).map(drop)
 }
 
-pub(crate) struct Holders {
+pub(crate) struct ScopeHolders {
+    /// The index of the scope in the parameters.
     pub(crate) at: usize,
-    /// Whether this node has rows for held positions that it has already issued.
-    pub(crate) is_spent: bool,
-    pub(crate) elsewhere: bool,
+    /// Whether this node has rows for held positions that it has already handed out.
+    pub(crate) has_spent_rows: bool,
+    pub(crate) is_held_elsewhere: bool,
 }
 
-/// The scopes in which a node holds ranges. Each scope comes with the position below which this node has issued all.
+/// The scopes in which any node holds ranges. Each scope comes with the position below which this node has handed out all.
 pub(crate) async fn holders(
     session: &Session,
     scopes: &[(&ScopeId, u64)],
     node: Uuid,
-) -> Result<Vec<Holders>, Error> {
+) -> Result<Vec<ScopeHolders>, Error> {
     let sql = "SELECT r.at, bool_or(held.node = $4 AND held.first < r.spent_to),
                    bool_or(held.node <> $4 AND nodes.seen_at > now() - $5 * interval '1 second')
                FROM UNNEST($1, $2, $3) WITH ORDINALITY AS r (series, scope, spent_to, at)
@@ -224,10 +225,10 @@ pub(crate) async fn holders(
     let (series, keys) = columns(scopes.iter().map(|(scope_id, _)| *scope_id));
     let spent_to = column(scopes, |(_, to)| to_i64(*to));
     let rows = session.query(sql, &[&series, &keys, &spent_to, &node, &CRASHED_AFTER_SECONDS]).await?;
-    let read = |row: &Row| Holders {
+    let read = |row: &Row| ScopeHolders {
         at: index(row),
-        is_spent: row.get(1),
-        elsewhere: row.get::<_, Option<bool>>(2).unwrap_or(false),
+        has_spent_rows: row.get(1),
+        is_held_elsewhere: row.get::<_, Option<bool>>(2).unwrap_or(false),
     };
     Ok(rows.iter().map(read).collect())
 }
