@@ -38,7 +38,7 @@ impl Backoff {
     }
 
     /// Waits before the next attempt, even after the time limit.
-    pub(crate) async fn pause_anyway(&mut self) {
+    pub(crate) async fn pause_without_limit(&mut self) {
         let pause = self.next_pause();
         tokio::time::sleep(pause).await;
     }

@@ -128,11 +128,11 @@ impl SeriesStore for PostgresStore {
     }
 
     async fn check_revision(&self) -> StoreResult<u64> {
-        let seen = self.shared.lineage.acceptances();
+        let accepted_at = self.shared.lineage.accepted_at();
         let revision =
             self.with_session(|session| async move { self.shared.lineage.check(&session).await }).await;
         if let Err(StoreError::Poisoned(reason)) = &revision {
-            self.shared.stop_other_nodes(reason, seen).await;
+            self.shared.stop_other_nodes(reason, accepted_at).await;
         }
         revision
     }
@@ -144,7 +144,8 @@ impl SeriesStore for PostgresStore {
     async fn probe(&self) -> StoreResult<()> {
         self.check_revision().await?;
         let node = self.node();
-        self.with_session(|session| async move { node::be_seen(&session, node, &self.process).await }).await
+        self.with_session(|session| async move { node::record_contact(&session, node, &self.process).await })
+            .await
     }
 }
 

@@ -144,7 +144,7 @@ fn open_database(
         Some(damage) => StateFileRead::Readable(refuse_or_stop(folder, &state_file, damage, mode)?),
         None => state_file,
     };
-    let has_log = log::secure(folder)?;
+    let has_log = log::make_durable(folder)?;
     let Some((connection, damage)) = connect_and_check(folder, &state_file)
         .map_err(|error| explain_corruption(folder, &state_file, error))?
     else {

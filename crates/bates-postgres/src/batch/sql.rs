@@ -43,6 +43,7 @@ pub(crate) async fn lock_series(
 }
 
 pub(crate) struct LockedCursor {
+    /// The index of the scope in the parameters.
     pub(crate) at: usize,
     pub(crate) cursor: Cursor,
     /// The end of the adopted positions.
@@ -178,7 +179,7 @@ pub(crate) async fn remove_batch(
     Ok(())
 }
 
-/// Shortens the held ranges of a node to the positions from `used_to` on, which it has not issued.
+/// Shortens the held ranges of a node to the positions from `used_to` on, which it has not handed out.
 pub(crate) async fn shorten_held(
     session: &Session,
     used_to: &[(&ScopeId, u64)],
