@@ -49,8 +49,8 @@ pub(crate) async fn live_holders<S: Store>(
     epoch: u64,
 ) -> StoreResult<Vec<Holder>> {
     let mut alive = store.holders(series.clone(), epoch).await?;
-    let ended: Vec<Uuid> =
-        alive.extract_if(.., |holder| holder.has_ended).map(|holder| holder.node).collect();
+    let ended = alive.extract_if(.., |holder| holder.has_ended);
+    let ended: Vec<Uuid> = ended.map(|holder| holder.node).collect();
     if !ended.is_empty() {
         store.write_off(series.clone(), epoch, ended).await?;
     }

@@ -169,7 +169,7 @@ async fn lock_cursors(
     let rows = session.query(&sql, parameters).await?;
     let scope_ids: Vec<ScopeId> = rows.iter().filter_map(|row| sql::scope_id(row, 0)).collect();
     let locked = sql::lock_cursors(session, &scope_ids.iter().collect::<Vec<_>>()).await?;
-    Ok(locked.into_iter().map(|locked| (scope_ids[locked.at].clone(), locked.cursor)).collect())
+    Ok(locked.into_iter().map(|locked| (scope_ids[locked.index].clone(), locked.cursor)).collect())
 }
 
 fn held_row(row: &Row) -> Option<HeldRow> {

@@ -61,7 +61,6 @@ impl PostgresStore {
         self.with_session(|session| async move { Ok(session.query(sql, parameters).await?) }).await
     }
 
-    /// See [`with_session`].
     pub(crate) async fn with_session<T, F>(&self, work: impl Fn(Arc<Session>) -> F) -> StoreResult<T>
     where
         F: Future<Output = Result<T, Failure>>,

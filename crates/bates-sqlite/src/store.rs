@@ -43,10 +43,8 @@ pub struct SqliteStore {
 impl SqliteStore {
     pub fn open(path: &Path, mode: OpenMode) -> Result<Self, OpenError> {
         let store = Self::open_to_move(path, mode)?;
-        match store
-            .read(moving::read_mark)
-            .map_err(|error| OpenError::Unreadable(error.to_string().into()))?
-        {
+        let unreadable = |error: StoreError| OpenError::Unreadable(error.to_string().into());
+        match store.read(moving::read_mark).map_err(unreadable)? {
             None => Ok(store),
             Some(MoveMark::Left(left)) => Err(OpenError::Left(left.other)),
             Some(MoveMark::Arriving(arriving)) => Err(OpenError::Arriving(arriving.other)),

@@ -31,10 +31,10 @@ impl<S: Store> Dispenser<S> {
             let ended = self.inner.tasks.ended();
             let sealed = self.inner.seal(of, false);
             if !sealed.is_empty() {
-                let more = self.inner.release_all(sealed).await;
-                closed.scopes += more.scopes;
-                closed.returned += more.returned;
-                closed.gaps += more.gaps;
+                let ReleaseReport { scopes, returned, gaps } = self.inner.release_all(sealed).await;
+                closed.scopes += scopes;
+                closed.returned += returned;
+                closed.gaps += gaps;
                 // `ended` was notified by the release, which says nothing about refills.
                 continue;
             }

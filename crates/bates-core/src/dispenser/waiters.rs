@@ -88,11 +88,8 @@ impl Cell {
             }
             if let Some(waiter) = queue.pop_front() {
                 let left = if waiter.wanted.is_run() { self.held.longest_run() } else { self.held.count() };
-                waiter.refuse(
-                    &self.scope_id(),
-                    self.series.end(),
-                    GrantError::Exhausted { left, held_elsewhere },
-                );
+                let error = GrantError::Exhausted { left, held_elsewhere };
+                waiter.refuse(&self.scope_id(), self.series.end(), error);
             }
             self.waiters.take_if(|queue| queue.waiting.is_empty());
         }

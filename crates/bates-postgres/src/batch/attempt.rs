@@ -61,9 +61,8 @@ pub(crate) async fn attempt(
         let writes = Writes::of(groups, &loaded.keys, &decisions);
         tokio::time::timeout(patience, writes.commit(shared, &session, commit)).await
     };
-    match committed
-        .unwrap_or_else(|_| Err(CommitError::Unknown("the database did not answer in time".into())))
-    {
+    let late = |_| Err(CommitError::Unknown("the database did not answer in time".into()));
+    match committed.unwrap_or_else(late) {
         Ok(()) => {
             session.give_back();
             shared.lineage.committed(commit);
@@ -122,14 +121,14 @@ async fn load(
     let missing = || Failure::Transient("a key that was inserted is missing".into());
     let mut loaded = Loaded { keys: keys.learn(states).ok_or_else(missing)?, ..Loaded::default() };
     loaded.series.extend(series?);
-    for sql::LockedCursor { at, cursor, adopted_to, promise } in cursors? {
-        let requests = groups[at].jobs.iter().map(|job| &job.request);
+    for sql::LockedCursor { index, cursor, adopted_to, promise } in cursors? {
+        let requests = groups[index].jobs.iter().map(|job| &job.request);
         let mut adopted = AdoptedPositions::for_requests(cursor, adopted_to, requests);
         while let Some(page) = adopted.missing_page() {
-            adopted.add_page(read::adopted(session, scope_ids[at], page.from, page.limit).await?);
+            adopted.add_page(read::adopted(session, scope_ids[index], page.from, page.limit).await?);
         }
         let scope = ScopeBefore { cursor: Some(cursor), promise, adopted, ..ScopeBefore::default() };
-        loaded.scopes.insert(at, scope);
+        loaded.scopes.insert(index, scope);
     }
     Ok(loaded)
 }
@@ -165,10 +164,9 @@ async fn load_holders(
         .iter()
         .map(|(scope_id, decision)| (*scope_id, decision.change.used_to_if_exhausted.unwrap_or(0)))
         .collect();
-    for sql::ScopeHolders { at, has_spent_rows, is_held_elsewhere } in
-        sql::holders(session, &scopes, shared.lineage.node).await?
-    {
-        exhausted[at].1.set_holders(has_spent_rows, is_held_elsewhere);
+    let holders = sql::holders(session, &scopes, shared.lineage.node).await?;
+    for sql::ScopeHolders { index, has_spent_rows, is_held_elsewhere } in holders {
+        exhausted[index].1.set_holders(has_spent_rows, is_held_elsewhere);
     }
     Ok(())
 }

@@ -53,10 +53,8 @@ impl<J: QueueItem> Queue<J> {
 
     /// Returns a batch to run if a line is free.
     pub(crate) fn push(&mut self, scope_id: ScopeId, job: J) -> Option<Batch<J>> {
-        let waiting = self
-            .scopes
-            .entry(scope_id.clone())
-            .or_insert(Waiting { jobs: VecDeque::new(), is_under_way: false });
+        let idle = Waiting { jobs: VecDeque::new(), is_under_way: false };
+        let waiting = self.scopes.entry(scope_id.clone()).or_insert(idle);
         if waiting.jobs.is_empty() && !waiting.is_under_way {
             self.ready.push_back(scope_id);
         }

@@ -16,7 +16,7 @@ pub(crate) struct LockedSeries {
     pub(crate) promise: Option<Promise>,
 }
 
-/// The index of a row in the parameters. SQL ordinality counts from 1.
+/// The index of the scope of a row in the parameters. SQL ordinality counts from 1.
 fn index(row: &Row) -> usize {
     usize::try_from(get_u64(row, 0) - 1).expect("an array index fits usize")
 }
@@ -43,8 +43,7 @@ pub(crate) async fn lock_series(
 }
 
 pub(crate) struct LockedCursor {
-    /// The index of the scope in the parameters.
-    pub(crate) at: usize,
+    pub(crate) index: usize,
     pub(crate) cursor: Cursor,
     /// The end of the adopted positions.
     pub(crate) adopted_to: u64,
@@ -66,7 +65,7 @@ pub(crate) async fn lock_cursors(
     let rows = session.query(sql, &[&series, &scopes]).await?;
     let read = |row: &Row| {
         let cursor = Cursor { next: get_u64(row, 1), version: get_u64(row, 2) };
-        LockedCursor { at: index(row), cursor, adopted_to: get_u64(row, 3), promise: promise(row, 4) }
+        LockedCursor { index: index(row), cursor, adopted_to: get_u64(row, 3), promise: promise(row, 4) }
     };
     Ok(rows.iter().map(read).collect())
 }
@@ -204,8 +203,7 @@ pub(crate) async fn shorten_held(
 }
 
 pub(crate) struct ScopeHolders {
-    /// The index of the scope in the parameters.
-    pub(crate) at: usize,
+    pub(crate) index: usize,
     /// Whether this node has rows for held positions that it has already handed out.
     pub(crate) has_spent_rows: bool,
     pub(crate) is_held_elsewhere: bool,
@@ -227,7 +225,7 @@ pub(crate) async fn holders(
     let spent_to = column(scopes, |(_, to)| to_i64(*to));
     let rows = session.query(sql, &[&series, &keys, &spent_to, &node, &CRASHED_AFTER_SECONDS]).await?;
     let read = |row: &Row| ScopeHolders {
-        at: index(row),
+        index: index(row),
         has_spent_rows: row.get(1),
         is_held_elsewhere: row.get::<_, Option<bool>>(2).unwrap_or(false),
     };
