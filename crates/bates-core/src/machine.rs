@@ -1,5 +1,4 @@
-//! The numbering machine: series opened on a store. Owns what no front end may decide: the series of a key, the scope
-//! of a request, the text of a number.
+//! The numbering machine: series opened on a store. Decides for all front ends: series of a key, scope, text of a number.
 
 mod cached;
 mod numbers;

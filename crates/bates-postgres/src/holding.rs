@@ -147,8 +147,7 @@ async fn decide_all(session: &Session, scopes: &[HeldScope]) -> Result<Vec<Scope
         changes.push(change);
     }
     let changed = || scopes.iter().map(|scope| &scope.scope_id).zip(&changes);
-    let moved: Vec<(&ScopeId, Cursor)> =
-        changed().filter_map(|(scope_id, change)| Some((scope_id, change.cursor?))).collect();
+    let moved: Vec<_> = changed().filter_map(|(scope_id, change)| Some((scope_id, change.cursor?))).collect();
     let lost: Vec<(&ScopeId, MissingRange)> = changed()
         .flat_map(|(scope_id, change)| change.lost.iter().map(move |lost| (scope_id, *lost)))
         .collect();

@@ -33,7 +33,7 @@ macro_rules! store_state {
 const LOAD: &str = concat!("SELECT ", store_state!(), ", (SELECT recalls FROM bates.store)");
 
 /// Writes the batch to the row of its line, and counts the lines that still have the last commit known to this node.
-const RECORD_AND_CHECK: &str = concat!(
+const RECORD: &str = concat!(
     "INSERT INTO bates.last_commit (node, line, batch, number) VALUES ($1, $2, $3, $4)
      ON CONFLICT (node, line) DO UPDATE
          SET batch = excluded.batch, number = excluded.number, committed_at = now()
@@ -103,8 +103,7 @@ impl Lineage {
         let known = self.known.lock().clone();
         let (lines, numbers): (Vec<i32>, Vec<i64>) = known.numbers.into_iter().unzip();
         let CommitId { line, batch, number } = commit;
-        let rows =
-            session.query(RECORD_AND_CHECK, &[&self.node, &line, &batch, &number, &lines, &numbers]).await?;
+        let rows = session.query(RECORD, &[&self.node, &line, &batch, &number, &lines, &numbers]).await?;
         let Some(row) = rows.first() else { return Err(Failure::Refused(OpenError::Emptied)) };
         if self.is_accepted_since(row, known.accepted_at, lines.len())? {
             return Err(Failure::Transient("an operator has accepted the database as it is".into()));
@@ -193,8 +192,7 @@ impl Lineage {
         }
     }
 
-    /// Whether a batch was committed. This waits for a transaction that is still committing it, because it locks the line.
-    /// So a batch that is not there now will never be.
+    /// Whether a batch was committed. Waits for its transaction, which locks the line: a batch not there now never will be.
     pub(crate) async fn look_up(&self, session: &Session, commit: CommitId) -> Result<bool, Failure> {
         let nil = Uuid::nil();
         let rows = session.query_once(LOOK_UP, &[&self.node, &commit.line, &nil]).await?;

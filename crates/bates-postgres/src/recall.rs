@@ -53,7 +53,7 @@ impl Recalls {
         }
     }
 
-    pub(crate) fn answered(&self, series: &SeriesName, epoch: u64) {
+    pub(crate) fn mark_answered(&self, series: &SeriesName, epoch: u64) {
         let mut known = self.0.lock();
         if known.unanswered.get(series) == Some(&epoch) {
             known.unanswered.remove(series);

@@ -246,7 +246,7 @@ impl NodeStore for PostgresStore {
         )
         .await?;
         if let Some(epoch) = epoch {
-            self.recalls.answered(series, epoch);
+            self.recalls.mark_answered(series, epoch);
         }
         Ok(())
     }

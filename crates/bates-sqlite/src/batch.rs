@@ -1,5 +1,4 @@
-//! A batch of the writer: requests for positions, grouped by scope, and all other writes. The ledger decides, never this
-//! module.
+//! A batch of the writer: requests for positions, which the ledger decides scope by scope, and all other writes.
 
 use bates_core::ledger::{Decision, IdempotencyKeys, Outcome, Request, decide};
 use bates_core::{ScopeId, StoreResult};

@@ -7,8 +7,7 @@ use rusqlite::{Connection, Result, Transaction, params};
 
 use crate::write::{self, ScopeRef, to_i64};
 
-/// The positions that a run (one opening of the store) holds in a scope: from `from` up to the cursor, except those in
-/// other tables.
+/// What a run (one opening of the store) holds in a scope: from `from` up to the cursor, except rows of other tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) from: u64,

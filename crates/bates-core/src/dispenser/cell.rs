@@ -99,8 +99,7 @@ impl Cell {
         Some((taken, self.refill_if_low()))
     }
 
-    /// Takes positions if held and no caller waits, else joins the queue. `None`, never with `must_wait`: no refill is due,
-    /// and the store should grant the run directly.
+    /// Takes held positions or joins the queue. `None`, never with `must_wait`: the store should grant the run directly.
     pub(super) fn take(&mut self, wanted: TakeRequest, must_wait: bool) -> Option<WithRefill<TakeOutcome>> {
         let is_unique = self.is_unique();
         if self.waiters.is_none() {
@@ -176,8 +175,7 @@ impl Cell {
     /// Ends the cell and returns its unused positions, if no refill is under way and no caller waits. With `only_idle`, a
     /// cell used since the last call stays.
     ///
-    /// Invariant: the caller removes a sealed cell under the lock it holds, so nothing leaves the cell afterwards and no
-    /// released position was handed out.
+    /// Invariant: the caller removes a sealed cell under the lock it holds, so no released position is handed out.
     pub(super) fn seal(&mut self, only_idle: bool) -> Option<SealedCell> {
         let is_used = std::mem::take(&mut self.is_used);
         if self.refill != RefillState::None || self.waiters.is_some() || only_idle && is_used {

@@ -78,8 +78,7 @@ struct Inner<S> {
 }
 
 impl<S: Store> Dispenser<S> {
-    /// Starts with nothing in memory. Refills run in the caller's Tokio runtime, which must outlive the dispenser.
-    /// Panics outside one.
+    /// Its tasks run in the caller's Tokio runtime, which must outlive the dispenser. Panics outside one.
     pub fn new(store: Arc<S>) -> Self {
         Self::with_store(MeasuredStore::new(store, Arc::new(SystemRuntime)))
     }

@@ -43,8 +43,7 @@ impl GivenUpRanges {
         self.0.lock().get(series).cloned().unwrap_or_default()
     }
 
-    /// Removes reported ranges. Invariant: no others, because two reports of a series may be under way at once, and more
-    /// ranges may have been given up meanwhile.
+    /// Removes reported ranges. Invariant: no others: more may have been given up, or reported twice, meanwhile.
     fn remove(&self, series: &SeriesName, reported: &[(ScopeKey, PositionRange)]) {
         let reported: HashSet<&(ScopeKey, PositionRange)> = reported.iter().collect();
         let mut all = self.0.lock();
@@ -58,8 +57,7 @@ impl GivenUpRanges {
 }
 
 impl<S: Store> Dispenser<S> {
-    /// Answers the recalls that the store has for this process, and reports other ranges that were given up. The next
-    /// call retries what failed.
+    /// Answers the recalls of the store, and reports other ranges that were given up. The next call retries what failed.
     pub(crate) async fn answer_recalls(&self) -> StoreResult<()> {
         let inner = &self.inner;
         for Recall { series, epoch } in inner.store.recalls().await? {

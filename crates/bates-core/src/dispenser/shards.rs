@@ -50,8 +50,7 @@ impl Shards {
         self.shard(hash).lock().find_mut(hash, |cell| id.matches(cell)).map(visit)
     }
 
-    /// Visits a cell, and removes it if it is removable afterwards. Creates a missing one. `None` if `may_create`, which
-    /// is called under the lock, forbids it.
+    /// Visits a cell, created if it is missing, and prunes it. `None` if `may_create`, called under the lock, forbids it.
     pub(super) fn with_cell_or_new<R>(
         &self,
         id: CellId<'_>,

@@ -1,5 +1,4 @@
-//! Positions for one call: from memory or, where memory could not keep the promise, granted *directly*: for this call
-//! alone.
+//! Positions for one call: from memory or, if that could not keep the promise, granted *directly*, for this call alone.
 
 use tokio::sync::SemaphorePermit;
 
@@ -145,8 +144,7 @@ impl<S: Store> Dispenser<S> {
         Err(IssueError::Store { scope_id: call.scope_id(), error: StoreError::Forked })
     }
 
-    /// The purpose of direct grants, if positions in memory could not keep the promise of the series: between nodes, only
-    /// commits keep the order.
+    /// The purpose of direct grants, if memory could not keep the promise: between nodes, only commits keep the order.
     pub(crate) fn direct_purpose(&self, series: &Series) -> Option<GrantPurpose> {
         let is_direct = || self.inner.store.is_shared() || series.is_uncached();
         match series.promise() {

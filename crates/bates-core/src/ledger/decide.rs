@@ -144,8 +144,7 @@ impl Decider<'_> {
         Ok(positions.iter().filter(|position| position.value() < next).count() as u64)
     }
 
-    /// Invariant: only positions that the holder holds are lost. In a store that was restored from a backup, another
-    /// holder may have been granted the others.
+    /// Invariant: only positions that the holder holds are lost: a restored store may have granted the others again.
     fn give_up(&mut self, unused: &[PositionRange]) {
         let held = &self.before.held;
         let kept = held.difference(&RangeSet::of(unused.iter().copied()));

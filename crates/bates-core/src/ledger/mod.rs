@@ -134,8 +134,7 @@ pub struct ScopeChange {
     pub handed_out: Vec<PositionRange>,
     /// This process has handed out all that it held below this position.
     pub used_to: Option<u64>,
-    /// Becomes `used_to` if the scope is exhausted and the store has rows for handed-out positions: see
-    /// [`Decision::set_holders`].
+    /// Becomes `used_to` if the scope is exhausted, and the store needs it: see [`Decision::set_holders`].
     pub used_to_if_exhausted: Option<u64>,
     /// This process holds nothing below this position any more, except what `held` adds.
     pub released_to: Option<u64>,

@@ -94,8 +94,7 @@ impl<S: Store> Machine<S> {
     }
 }
 
-/// Positions taken that the caller does not have yet. Burned on drop: the caller stopped waiting, or a write that
-/// must come first failed.
+/// Positions taken and not answered yet. Burned on drop: the caller stopped waiting, or a write before the answer failed.
 pub(crate) struct UnclaimedPositions<'m, S: Store, T: HasRanges> {
     machine: &'m Machine<S>,
     scope_id: &'m ScopeId,

@@ -63,8 +63,7 @@ impl<S: Store> Machine<S> {
         }
     }
 
-    /// Changes limits, rejection rules, audit or promise of a series that was created at run time. No other call
-    /// changes the description while `change` runs.
+    /// Changes limits, rejection rules, audit or promise of a series that was created at run time, one call at a time.
     pub async fn change_series<E: From<MachineError>>(
         &self,
         name: &SeriesName,

@@ -74,8 +74,7 @@ fn pinned_order(spec: &SeriesSpec, permutation_key: Option<Vec<u8>>) -> MachineR
     Ok(Order::Shuffled(key?))
 }
 
-/// Checks a description and counts the numbers that its rules accept. That may take a second, so it blocks no async
-/// thread.
+/// Checks a description and counts the numbers that its rules accept: on a blocking thread, as it may take a second.
 async fn check_and_count(
     runtime: &dyn Runtime,
     spec: SeriesSpec,

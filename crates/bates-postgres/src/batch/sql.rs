@@ -1,5 +1,4 @@
-//! The statements of a batch. They take arrays, so that one statement serves all scopes. Pure SQL: nothing here begins,
-//! commits or decides.
+//! The statements of a batch. Each takes arrays and serves all scopes. Nothing here begins, commits or decides.
 
 use bates_core::ledger::SeriesBefore;
 use bates_core::{Cursor, MissingRange, Position, PositionRange, Promise, ScopeId, ScopeKey};

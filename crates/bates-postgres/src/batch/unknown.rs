@@ -1,5 +1,4 @@
-//! Commits whose outcome is unknown because the connection broke. They are looked up, and until then none of their
-//! positions is issued. Must never guess.
+//! Commits whose outcome is unknown because the connection broke. Must never issue their positions before a look-up.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -37,8 +36,7 @@ async fn look_up(shared: &Shared, commit: CommitId) -> Result<bool, Failure> {
     Ok(committed)
 }
 
-/// Calls for gapless numbers and documents wait until the outcome is known, however long that takes. All other calls fail,
-/// and their positions are burned.
+/// Calls for gapless numbers and documents wait until the outcome is known. Others fail, and their positions are burned.
 pub(super) fn give_up(
     shared: &Arc<Shared>,
     commit: CommitId,
@@ -105,8 +103,7 @@ async fn write_burned(
     commit: CommitId,
     burned: &[(ScopeId, PositionRange)],
 ) -> Result<(), Failure> {
-    let ranges: Vec<(&ScopeId, PositionRange)> =
-        burned.iter().map(|(scope_id, range)| (scope_id, *range)).collect();
+    let ranges: Vec<_> = burned.iter().map(|(scope_id, range)| (scope_id, *range)).collect();
     let scope_ids: Vec<&ScopeId> = ranges.iter().map(|(scope_id, _)| *scope_id).collect();
     let origin = BatchOrigin { node: shared.lineage.node, batch: commit.batch };
     let session = Session::take(&shared.pool, shared.settings).await?;

@@ -1,5 +1,4 @@
-//! The writes of a batch: one statement per table, all in one round trip with the commit. Decides whether an error proves
-//! that the batch was not committed.
+//! The writes of a batch and its commit, in one round trip. Decides whether an error proves that it was rolled back.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! How much a client may send in one command, and why. Memory must never grow with an announced length, only with the
-//! bytes that have arrived.
+//! How much a client may send in one command. Memory must never grow with an announced length, only with arrived bytes.
 
 use super::error::ProtocolError;
 

@@ -1,5 +1,4 @@
-//! Writes answers as bytes, in both versions of the protocol. Must never let a CR or LF into a line, where it would end
-//! the answer and begin a forged one.
+//! Writes answers as bytes, in RESP2 and RESP3. Must never let a CR or LF into a line: a forged answer could follow.
 
 use std::fmt::Display;
 use std::io::Write as _;

@@ -1,5 +1,4 @@
-//! `INCR`: the next number of a scope, as an integer. Invariant: a number held in memory is answered without an
-//! allocation.
+//! `INCR`: the next number of a scope, as an integer. Invariant: a number from memory needs no allocation.
 
 use bates_core::{Machine, Store, TakenPositions};
 
