@@ -1,4 +1,5 @@
-//! A series: a named numbering, and the limits within which it is handed out.
+//! A series: a named numbering, and its limits. A *description* (the user's text) is read into a [`SeriesSpec`]. The part
+//! that decides texts is its [`Definition`], which the store pins. A [`SeriesEntry`] is the open series of a machine.
 
 mod change;
 mod definition;

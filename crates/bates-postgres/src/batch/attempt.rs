@@ -42,8 +42,8 @@ pub(crate) async fn attempt(
     groups: &mut [Group<Job>],
     creates_scopes: bool,
 ) -> Result<Decisions, AttemptError> {
-    let patience = shared.settings.patience;
-    let deadline = || Instant::now() + patience;
+    let timeout = shared.settings.timeout;
+    let deadline = || Instant::now() + timeout;
     let session = in_time(deadline(), Session::take(&shared.pool, shared.settings)).await?;
     let commit = shared.lineage.next_commit(line);
     let mut loaded = in_time(deadline(), load(shared, &session, commit, groups, creates_scopes)).await?;
@@ -52,14 +52,14 @@ pub(crate) async fn attempt(
     in_time(deadline(), load_holders(shared, &session, groups, &mut decisions)).await?;
     if decisions.iter().flatten().all(|decision| decision.change.is_empty()) {
         // Nothing was written. Without an answer, the connection is closed.
-        if let Ok(Ok(())) = tokio::time::timeout(patience, session.batch_execute("ROLLBACK")).await {
+        if let Ok(Ok(())) = tokio::time::timeout(timeout, session.batch_execute("ROLLBACK")).await {
             session.give_back();
         }
         return Ok(decisions);
     }
     let committed = {
         let writes = Writes::of(groups, &loaded.keys, &decisions);
-        tokio::time::timeout(patience, writes.commit(shared, &session, commit)).await
+        tokio::time::timeout(timeout, writes.commit(shared, &session, commit)).await
     };
     let late = |_| Err(CommitError::Unknown("the database did not answer in time".into()));
     match committed.unwrap_or_else(late) {

@@ -152,7 +152,7 @@ async fn run(shared: Arc<Shared>, mut batch: Batch<Job>) {
 /// Serves one batch: first the existing scopes, then the new ones. Returns the line to continue with.
 async fn serve(shared: &Arc<Shared>, line: i32, mut groups: Vec<Group<Job>>) -> i32 {
     let mut creates_scopes = false;
-    let mut backoff = Backoff::new(shared.settings.patience);
+    let mut backoff = Backoff::new(shared.settings.timeout);
     loop {
         groups.retain_mut(Group::has_callers);
         if groups.is_empty() {
@@ -163,7 +163,7 @@ async fn serve(shared: &Arc<Shared>, line: i32, mut groups: Vec<Group<Job>>) -> 
             Ok(decisions) => {
                 groups = answer(groups, decisions);
                 creates_scopes = true;
-                backoff = Backoff::new(shared.settings.patience);
+                backoff = Backoff::new(shared.settings.timeout);
             }
             Err(AttemptError::Failed(failure)) => {
                 let is_transient = matches!(failure, Failure::Transient(_));
@@ -176,7 +176,7 @@ async fn serve(shared: &Arc<Shared>, line: i32, mut groups: Vec<Group<Job>>) -> 
                 }
             }
             Err(AttemptError::Unknown { commit, decisions, reason }) => {
-                backoff = Backoff::new(shared.settings.patience);
+                backoff = Backoff::new(shared.settings.timeout);
                 match unknown::resolve(shared, commit, &mut backoff).await {
                     Some(true) => (groups, creates_scopes) = (answer(groups, decisions), true),
                     // It will never be committed, so another attempt issues nothing twice.

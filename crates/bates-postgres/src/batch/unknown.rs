@@ -89,7 +89,7 @@ async fn resolve_later(
             }
             Ok::<_, Failure>(committed)
         };
-        if let Ok(Ok(committed)) = tokio::time::timeout(shared.settings.patience, look_up).await {
+        if let Ok(Ok(committed)) = tokio::time::timeout(shared.settings.timeout, look_up).await {
             break committed;
         }
     };
