@@ -13,7 +13,7 @@ pub enum IssueError {
     Exhausted { scope_id: ScopeId, last: u64, left: u64, wanted: u64 },
     #[error("{scope_id} has nothing left to grant up to {last}, and other nodes may still hold some of it")]
     HeldElsewhere { scope_id: ScopeId, last: u64, left: u64 },
-    #[error("{scope_id} is busy: {waiting} callers wait already, the limit")]
+    #[error("{scope_id} is busy: {waiting} callers are waiting, the limit")]
     Busy { scope_id: ScopeId, waiting: usize },
     #[error("{scope_id} would be one scope too many: the limit is {limit}")]
     TooManyScopes { scope_id: ScopeId, limit: u64 },
@@ -34,7 +34,9 @@ impl IssueError {
     pub(crate) fn from_grant(scope_id: &ScopeId, wanted: u64, end: u64, error: GrantError) -> Self {
         let (scope_id, last) = (scope_id.clone(), end - 1);
         match error {
-            GrantError::Exhausted { left, elsewhere: true } => Self::HeldElsewhere { scope_id, last, left },
+            GrantError::Exhausted { left, held_elsewhere: true } => {
+                Self::HeldElsewhere { scope_id, last, left }
+            }
             GrantError::Exhausted { left, .. } => Self::Exhausted { scope_id, last, left, wanted },
             GrantError::TooManyScopes(limit) => Self::TooManyScopes { scope_id, limit },
             GrantError::Store(error) => Self::Store { scope_id, error },

@@ -1,5 +1,4 @@
-//! The numbering machine: series opened on a store. Owns what no front end may decide: the series of a key, the scope
-//! of a request, the text of a number.
+//! The numbering machine: series opened on a store. Decides for all front ends: series of a key, scope, text of a number.
 
 mod cached;
 mod numbers;
@@ -67,11 +66,12 @@ pub struct Machine<S> {
     /// The user's own documents, where the configuration names a source.
     pub(crate) document_sources: OnceLock<HashMap<SeriesName, Box<dyn DocumentSource>>>,
     pub(crate) pools: OnceLock<HashMap<SeriesName, Arc<PoolSet>>>,
+    /// For a later ordered series of the same name.
     pub(crate) retired_caching: parking_lot::Mutex<HashMap<SeriesName, Arc<Caching>>>,
 }
 
 impl<S: Store> Machine<S> {
-    /// Opens the series on a store: pins those that are new, compares those that are not.
+    /// Opens the series on a store: pins the definitions of new ones, and compares the others with their pins.
     pub async fn open(
         store: Arc<S>,
         specs: Vec<SeriesSpec>,
@@ -80,7 +80,7 @@ impl<S: Store> Machine<S> {
         let store = MeasuredStore::new(store, runtime.clone());
         let registry = open_all(&store, specs).await?;
         Ok(Self {
-            dispenser: Dispenser::on(store),
+            dispenser: Dispenser::with_store(store),
             registry: ArcSwap::from_pointee(registry),
             series_sync: Mutex::default(),
             sync_count: AtomicU64::new(0),
@@ -105,7 +105,7 @@ impl<S: Store> Machine<S> {
         if known.is_some() {
             return known;
         }
-        // If the store cannot be read, what this node knows has to do.
+        // If the store cannot be read, use what this node knows.
         let _ = self.sync_series().await;
         self.series(name)
     }
@@ -115,17 +115,17 @@ impl<S: Store> Machine<S> {
         self.registry().get_by_key(key).cloned()
     }
 
-    /// The next `count` numbers of a scope; fewer (at least one) where the space ends or the store fails on the way.
+    /// The next `count` numbers of a scope; fewer (at least one) if the space ends or the store fails meanwhile.
     pub async fn next(
         &self,
         entry: &SeriesEntry,
         params: ScopeParams<'_>,
         count: u64,
-        by: Actor<'_>,
+        actor: Actor<'_>,
     ) -> Result<Numbers, NextError> {
         let open = self.open_scope(entry, params)?;
         let unclaimed = self.take_numbers(&open, count, false).await?;
-        self.record_numbers(&open.scope_id, unclaimed.get(), by).await?;
+        self.record_numbers(&open.scope_id, unclaimed.get(), actor).await?;
         let numbers = unclaimed.claim().numbers;
         entry.counts.add_issued(numbers.len() as u64);
         Ok(numbers)
@@ -137,12 +137,12 @@ impl<S: Store> Machine<S> {
         entry: &SeriesEntry,
         params: ScopeParams<'_>,
         count: u64,
-        by: Actor<'_>,
+        actor: Actor<'_>,
     ) -> Result<TakenPositions, NextError> {
         let open = self.open_scope(entry, params)?;
         let taken = self.take_positions(&open, TakeRequest::Run(count)).await?;
         let unclaimed = UnclaimedPositions::new(self, &open.scope_id, taken);
-        self.record_positions(&open, unclaimed.get(), by).await?;
+        self.record_positions(&open, unclaimed.get(), actor).await?;
         entry.counts.add_issued(count);
         Ok(unclaimed.claim())
     }

@@ -17,7 +17,6 @@ impl PositionRange {
         if from < to { Some(Self { from, to }) } else { None }
     }
 
-    /// The range of one position.
     pub const fn one(position: Position) -> Self {
         Self { from: position.value(), to: position.value() + 1 }
     }

@@ -1,9 +1,9 @@
 //! Recalls: processes give up their ranges of a series when its cursor is raised or positions are adopted.
 //!
 //! Each series has an epoch in the store. A recall raises it; a process answers once it holds nothing granted before.
-//! Invariant: the store takes an answer only for ranges that it granted to the answering process, so
-//! [`NodeStore::holders`](crate::NodeStore::holders) shows a silent process. It could hand out adopted numbers when it
-//! continues, so the caller learns which processes are silent, and nothing is assumed about them.
+//! Invariant: an answer counts only for the process that sends it, so [`NodeStore::holders`](crate::NodeStore::holders)
+//! shows every silent process. A silent process could hand out adopted numbers when it continues, so the caller learns
+//! of it, and nothing is assumed.
 
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ use crate::series::{
 };
 use crate::store::{Store, StoreResult};
 
-/// How often the store is asked for the processes that have not answered.
-pub(crate) const POLL: Duration = Duration::from_millis(50);
+/// Between two looks at the processes that have not answered.
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recall {
@@ -34,9 +34,9 @@ pub struct Holder {
     pub name: Box<str>,
     /// Time since its last contact with the store.
     pub silent_for: Duration,
-    /// Whether it ran on this machine and no longer exists.
+    /// Whether it ran on this host and no longer exists.
     pub has_ended: bool,
-    /// An upper bound.
+    /// How many positions it may hold: an upper bound.
     pub positions: u64,
     /// The first of its ranges.
     pub ranges: Vec<(ScopeKey, PositionRange)>,
@@ -49,8 +49,8 @@ pub(crate) async fn live_holders<S: Store>(
     epoch: u64,
 ) -> StoreResult<Vec<Holder>> {
     let mut alive = store.holders(series.clone(), epoch).await?;
-    let ended: Vec<Uuid> =
-        alive.extract_if(.., |holder| holder.has_ended).map(|holder| holder.node).collect();
+    let ended = alive.extract_if(.., |holder| holder.has_ended);
+    let ended: Vec<Uuid> = ended.map(|holder| holder.node).collect();
     if !ended.is_empty() {
         store.write_off(series.clone(), epoch, ended).await?;
     }
@@ -88,7 +88,7 @@ impl<S: Store> Machine<S> {
             if recalled.silent.is_empty() || self.elapsed() >= deadline {
                 return Ok(recalled);
             }
-            self.runtime.sleep(POLL).await;
+            self.runtime.sleep(POLL_INTERVAL).await;
         }
     }
 

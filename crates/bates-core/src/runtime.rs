@@ -42,8 +42,7 @@ pub trait Runtime: Send + Sync + 'static {
         getrandom::fill(bytes).map_err(|error| error.to_string().into())
     }
 
-    /// The wait times a random factor, so that nodes that failed together do not retry together. Without randomness,
-    /// the middle of the range.
+    /// The wait times a random factor: nodes that failed together must not retry together.
     fn jittered(&self, wait: Duration, factors: Range<f64>) -> Duration {
         let mut bytes = [0; 4];
         let share = self.fill_random(&mut bytes);

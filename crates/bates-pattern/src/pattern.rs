@@ -132,7 +132,7 @@ impl Pattern {
     }
 
     /// Whether a number is its position in decimal and nothing else.
-    pub fn is_plain_count(&self) -> bool {
+    pub fn numbers_are_positions(&self) -> bool {
         let template = &self.compiled.template;
         self.counts_in_decimal()
             && template.seq.width.is_none()

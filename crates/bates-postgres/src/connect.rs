@@ -15,12 +15,12 @@ pub struct Settings {
     pub connections: usize,
     /// How long a call is retried while the database is away, and how long a statement waits for a lock. A node that sleeps
     /// in a transaction blocks others for half of it.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { connections: 8, patience: Duration::from_secs(5) }
+        Self { connections: 8, timeout: Duration::from_secs(5) }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::batch::sql;
 use crate::error::Failure;
 use crate::node;
 use crate::parameter::Parameter;
-use crate::recall::to_column;
+use crate::recall::epoch_column;
 use crate::session::Session;
 
 const SCOPES_MAX: usize = 1_000;
@@ -86,7 +86,7 @@ pub(crate) async fn count_crashed(session: &Session, series: &SeriesName) -> Res
     session.commit().await
 }
 
-/// Records the positions that a node gave up unused. With an epoch, the node has issued the rest of its ranges before it.
+/// Records the positions that a node gave up unused. With an epoch, the node has handed out the rest of its earlier ranges.
 pub(crate) async fn give_up(
     session: &Session,
     node: Uuid,
@@ -104,7 +104,7 @@ pub(crate) async fn give_up(
     }
     let Some(epoch) = epoch else { return Ok(()) };
     let sql = "DELETE FROM bates.held_range WHERE series = $1 AND node = $2 AND epoch < $3";
-    session.query_once(sql, &[&series.as_str(), &node, &to_column(epoch)]).await.map(drop)
+    session.query_once(sql, &[&series.as_str(), &node, &epoch_column(epoch)]).await.map(drop)
 }
 
 async fn give_up_page(
@@ -147,8 +147,7 @@ async fn decide_all(session: &Session, scopes: &[HeldScope]) -> Result<Vec<Scope
         changes.push(change);
     }
     let changed = || scopes.iter().map(|scope| &scope.scope_id).zip(&changes);
-    let moved: Vec<(&ScopeId, Cursor)> =
-        changed().filter_map(|(scope_id, change)| Some((scope_id, change.cursor?))).collect();
+    let moved: Vec<_> = changed().filter_map(|(scope_id, change)| Some((scope_id, change.cursor?))).collect();
     let lost: Vec<(&ScopeId, MissingRange)> = changed()
         .flat_map(|(scope_id, change)| change.lost.iter().map(move |lost| (scope_id, *lost)))
         .collect();
@@ -169,7 +168,7 @@ async fn lock_cursors(
     let rows = session.query(&sql, parameters).await?;
     let scope_ids: Vec<ScopeId> = rows.iter().filter_map(|row| sql::scope_id(row, 0)).collect();
     let locked = sql::lock_cursors(session, &scope_ids.iter().collect::<Vec<_>>()).await?;
-    Ok(locked.into_iter().map(|locked| (scope_ids[locked.at].clone(), locked.cursor)).collect())
+    Ok(locked.into_iter().map(|locked| (scope_ids[locked.index].clone(), locked.cursor)).collect())
 }
 
 fn held_row(row: &Row) -> Option<HeldRow> {

@@ -1,8 +1,8 @@
-//! Whether the database still has the history that this node knows, with all commits of the node in it.
+//! Whether the database still has all commits that this node has made.
 //!
-//! A database that was restored, or failed over to a lagging standby, is an earlier state of itself: its commits are a
-//! prefix of those that were made. So it has all commits of this node if it has the last commit of each of the node's
-//! lines. The first statement of each batch checks that.
+//! A node commits on several *lines*, each one batch after the other; `bates.last_commit` has a row for each line. A
+//! database that was restored, or failed over to a lagging standby, has a prefix of the commits that were made. So it has
+//! all commits of this node if it has the last commit of each line, which the first statement of every batch checks.
 //! Must never let a batch commit on a database that lacks commits. Invariant: only an operator ends a stop.
 
 use std::collections::BTreeMap;
@@ -32,8 +32,8 @@ macro_rules! store_state {
 
 const LOAD: &str = concat!("SELECT ", store_state!(), ", (SELECT recalls FROM bates.store)");
 
-/// Enters the batch on its line, and counts the lines that still have the last commit known to this node.
-const ENTER: &str = concat!(
+/// Writes the batch to the row of its line, and counts the lines that still have the last commit known to this node.
+const RECORD: &str = concat!(
     "INSERT INTO bates.last_commit (node, line, batch, number) VALUES ($1, $2, $3, $4)
      ON CONFLICT (node, line) DO UPDATE
          SET batch = excluded.batch, number = excluded.number, committed_at = now()
@@ -69,18 +69,19 @@ pub(crate) struct Lineage {
 
 #[derive(Clone, Default)]
 struct Known {
-    /// The last time an operator accepted the database as it is; 0 if never.
-    acceptances: i64,
+    /// When an operator last accepted the database as it is; 0 if never.
+    accepted_at: i64,
     /// The number of the last commit on each line.
     numbers: BTreeMap<i32, i64>,
-    last: i64,
+    last_number: i64,
     last_recall: i64,
     is_stopped: bool,
     era: u64,
 }
 
+/// The row that a batch writes to `bates.last_commit`, by which its commit is looked up.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct CommitId {
     pub(crate) line: i32,
     pub(crate) batch: Uuid,
     number: i64,
@@ -91,20 +92,20 @@ impl Lineage {
         Self { node, known: Mutex::default() }
     }
 
-    pub(crate) fn entry(&self, line: i32) -> Entry {
+    pub(crate) fn next_commit(&self, line: i32) -> CommitId {
         let mut known = self.known.lock();
-        known.last += 1;
-        Entry { line, batch: Uuid::now_v7(), number: known.last }
+        known.last_number += 1;
+        CommitId { line, batch: Uuid::now_v7(), number: known.last_number }
     }
 
-    /// Enters a batch within its transaction. Refuses a database that lacks commits or is stopped.
-    pub(crate) async fn enter(&self, session: &Session, entry: Entry) -> Result<(), Failure> {
+    /// The first statement of a batch, in its transaction. Refuses a database that lacks commits or is stopped.
+    pub(crate) async fn record_and_check(&self, session: &Session, commit: CommitId) -> Result<(), Failure> {
         let known = self.known.lock().clone();
         let (lines, numbers): (Vec<i32>, Vec<i64>) = known.numbers.into_iter().unzip();
-        let Entry { line, batch, number } = entry;
-        let rows = session.query(ENTER, &[&self.node, &line, &batch, &number, &lines, &numbers]).await?;
+        let CommitId { line, batch, number } = commit;
+        let rows = session.query(RECORD, &[&self.node, &line, &batch, &number, &lines, &numbers]).await?;
         let Some(row) = rows.first() else { return Err(Failure::Refused(OpenError::Emptied)) };
-        if self.is_accepted_since(row, known.acceptances, lines.len())? {
+        if self.is_accepted_since(row, known.accepted_at, lines.len())? {
             return Err(Failure::Transient("an operator has accepted the database as it is".into()));
         }
         Ok(())
@@ -124,14 +125,14 @@ impl Lineage {
 
     fn compare(&self, row: &Row, known: i64, lines: usize) -> Result<bool, Failure> {
         check_store(row)?;
-        let acceptances: i64 = row.get(2);
-        if acceptances > known {
-            self.accepted(acceptances);
+        let accepted_at: i64 = row.get(2);
+        if accepted_at > known {
+            self.accepted(accepted_at);
             return Ok(true);
         }
         let lacks = row.get::<_, i64>(6) != i64::try_from(lines).unwrap_or(i64::MAX);
         // An earlier acceptance than known: the database was restored to a state before the last one.
-        if lacks || acceptances < known {
+        if lacks || accepted_at < known {
             return Err(Failure::Refused(OpenError::Stopped(COMMITS_MISSING.into())));
         }
         Ok(false)
@@ -139,25 +140,25 @@ impl Lineage {
 
     /// An operator has accepted the database, so earlier commits no longer count. Several batches may report the same
     /// acceptance; only the first clears them. Invariant: the count of batches never falls.
-    fn accepted(&self, acceptances: i64) {
+    fn accepted(&self, accepted_at: i64) {
         let mut known = self.known.lock();
-        if known.acceptances < acceptances {
-            known.acceptances = acceptances;
+        if known.accepted_at < accepted_at {
+            known.accepted_at = accepted_at;
             known.numbers.clear();
             known.era += 1;
             known.is_stopped = false;
         }
     }
 
-    /// The database is stopped: positions granted before may be granted again.
+    /// The store is stopped: positions granted before may be granted again, so a new era begins.
     fn stopped(&self) {
         let mut known = self.known.lock();
         known.era += u64::from(!known.is_stopped);
         known.is_stopped = true;
     }
 
-    pub(crate) fn acceptances(&self) -> i64 {
-        self.known.lock().acceptances
+    pub(crate) fn accepted_at(&self) -> i64 {
+        self.known.lock().accepted_at
     }
 
     pub(crate) fn last_recall(&self) -> i64 {
@@ -176,27 +177,26 @@ impl Lineage {
         let Some(row) = rows.first() else { return Err(Failure::Refused(OpenError::Emptied)) };
         // Before the check: a node answers recalls even if the store has stopped.
         self.known.lock().last_recall = row.try_get(7).unwrap_or(known.last_recall);
-        self.is_accepted_since(row, known.acceptances, lines.len())?;
+        self.is_accepted_since(row, known.accepted_at, lines.len())?;
         Ok(get_u64(row, 8))
     }
 
-    pub(crate) fn committed(&self, entry: Entry) {
+    pub(crate) fn committed(&self, commit: CommitId) {
         let mut known = self.known.lock();
-        let number = known.numbers.entry(entry.line).or_default();
-        *number = entry.number.max(*number);
-        // The oldest line was replaced long ago: every later commit of this node implies that its commit is there.
+        let number = known.numbers.entry(commit.line).or_default();
+        *number = commit.number.max(*number);
+        // The oldest line was replaced long ago: a database with any later commit has its commit too.
         if known.numbers.len() > LINES_MAX {
             let oldest = known.numbers.iter().min_by_key(|(_, number)| **number).map(|(line, _)| *line);
             oldest.map(|line| known.numbers.remove(&line));
         }
     }
 
-    /// Whether a batch was committed. This waits for a transaction that is still committing it, because it locks the line.
-    /// So a batch that is not there now will never be.
-    pub(crate) async fn look_up(&self, session: &Session, entry: Entry) -> Result<bool, Failure> {
+    /// Whether a batch was committed. Waits for its transaction, which locks the line: a batch not there now never will be.
+    pub(crate) async fn look_up(&self, session: &Session, commit: CommitId) -> Result<bool, Failure> {
         let nil = Uuid::nil();
-        let rows = session.query_once(LOOK_UP, &[&self.node, &entry.line, &nil]).await?;
-        Ok(rows.first().is_some_and(|row| row.get::<_, Uuid>(0) == entry.batch))
+        let rows = session.query_once(LOOK_UP, &[&self.node, &commit.line, &nil]).await?;
+        Ok(rows.first().is_some_and(|row| row.get::<_, Uuid>(0) == commit.batch))
     }
 
     /// Loads the state of the store for a new node.
@@ -204,8 +204,8 @@ impl Lineage {
         let rows = session.query(LOAD, &[]).await?;
         let row = rows.first().ok_or(Failure::Refused(OpenError::Emptied))?;
         let emptied = |_| Failure::Refused(OpenError::Emptied);
-        let (acceptances, last_recall) = (row.try_get(2).map_err(emptied)?, row.try_get(6).map_err(emptied)?);
-        *self.known.lock() = Known { acceptances, last_recall, ..Known::default() };
+        let (accepted_at, last_recall) = (row.try_get(2).map_err(emptied)?, row.try_get(6).map_err(emptied)?);
+        *self.known.lock() = Known { accepted_at, last_recall, ..Known::default() };
         check_store(row)
     }
 }
@@ -232,11 +232,11 @@ fn check_store(row: &Row) -> Result<(), Failure> {
     check_disk(row.get(4), row.get(5)).map_err(Failure::Refused)
 }
 
-/// Stops all nodes; an earlier reason stays. Does nothing if an operator has accepted the database after `seen`, the last
-/// acceptance that the node knew: the operator has accepted what the node found.
-pub(crate) async fn stop(session: &Session, reason: &str, seen: i64) -> Result<(), Failure> {
+/// Stops all nodes; an earlier reason stays. Does nothing if an operator has accepted the database after `accepted_at`, the
+/// last acceptance that the node knew: the operator has accepted what the node found.
+pub(crate) async fn stop(session: &Session, reason: &str, accepted_at: i64) -> Result<(), Failure> {
     let sql = "UPDATE bates.store SET stopped = $1 WHERE stopped IS NULL AND acceptances <= $2";
-    session.query_once(sql, &[&reason, &seen]).await.map(drop)
+    session.query_once(sql, &[&reason, &accepted_at]).await.map(drop)
 }
 
 /// Lets all nodes continue with the database as it is, and returns its timeline. Refused if the store is marked.
@@ -266,15 +266,15 @@ mod tests {
     #[test]
     fn an_acceptance_counts_once_and_batch_numbers_keep_rising() {
         let lineage = Lineage::new(Uuid::nil());
-        lineage.committed(lineage.entry(0));
+        lineage.committed(lineage.next_commit(0));
         lineage.accepted(1);
-        let later = lineage.entry(1);
+        let later = lineage.next_commit(1);
         lineage.committed(later);
         // A batch that was under way during the acceptance reports it last.
         lineage.accepted(1);
         assert_eq!(lineage.known.lock().numbers, BTreeMap::from([(1, later.number)]));
         assert!(
-            lineage.entry(1).number > later.number,
+            lineage.next_commit(1).number > later.number,
             "otherwise the next commit would look like an earlier one"
         );
     }

@@ -1,4 +1,4 @@
-//! The process and machine of a node: they help people to find it, and show a command on the same machine if it has ended.
+//! The process and host of a node: people find the node by them, and a command on the same host sees whether it has ended.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -62,7 +62,7 @@ fn parse_identity(identity: &str) -> Option<(&str, u32, u64)> {
     Some((machine, pid.parse().ok()?, started.parse().ok()?))
 }
 
-pub(crate) async fn be_seen(session: &Session, node: Uuid, process: &Process) -> Result<(), Failure> {
+pub(crate) async fn record_contact(session: &Session, node: Uuid, process: &Process) -> Result<(), Failure> {
     let sql = "INSERT INTO bates.node (id, host, process) VALUES ($1, $2, $3)
                ON CONFLICT (id) DO UPDATE SET seen_at = now()";
     session.query_once(sql, &[&node, &process.host, &process.identity]).await.map(drop)

@@ -46,7 +46,7 @@ impl PostgresStore {
                 Err(Failure::Refused(OpenError::Stopped(_))) if mode == OpenMode::Stopped => {}
                 checked => checked?,
             }
-            node::be_seen(&session, known.node, own).await?;
+            node::record_contact(&session, known.node, own).await?;
             let rows = session.query("SELECT id FROM bates.store", &[]).await?;
             let identity = rows.first().map(|row| row.get::<_, Uuid>(0));
             identity.ok_or(Failure::Refused(OpenError::Emptied))

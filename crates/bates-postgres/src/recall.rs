@@ -30,7 +30,7 @@ struct Known {
 }
 
 impl Recalls {
-    /// A new node holds no ranges, so earlier recalls do not concern it.
+    /// A new node holds no ranges, so recalls up to this epoch do not concern it.
     pub(crate) fn begin(&self, epoch: i64) {
         self.0.lock().read_to = epoch;
     }
@@ -53,7 +53,7 @@ impl Recalls {
         }
     }
 
-    pub(crate) fn answered(&self, series: &SeriesName, epoch: u64) {
+    pub(crate) fn mark_answered(&self, series: &SeriesName, epoch: u64) {
         let mut known = self.0.lock();
         if known.unanswered.get(series) == Some(&epoch) {
             known.unanswered.remove(series);
@@ -84,6 +84,7 @@ pub(crate) async fn recall(session: &Session, series: &SeriesName) -> Result<u64
     Ok(epoch)
 }
 
+/// Called at a clean stop, when the node holds nothing any more.
 pub(crate) async fn leave(session: &Session, node: Uuid) -> Result<(), Failure> {
     session.query_once("DELETE FROM bates.held_range WHERE node = $1", &[&node]).await.map(drop)
 }
@@ -101,7 +102,7 @@ pub(crate) async fn holders(
                    (array_agg(last ORDER BY scope, first))[1:$3]
                FROM bates.held_range AS held LEFT JOIN bates.nodes ON nodes.id = held.node
                WHERE series = $1 AND epoch < $2 GROUP BY held.node, nodes.host, nodes.seen_at ORDER BY held.node";
-    let rows = session.query(sql, &[&series.as_str(), &to_column(epoch), &RANGES_SHOWN_MAX]).await?;
+    let rows = session.query(sql, &[&series.as_str(), &epoch_column(epoch), &RANGES_SHOWN_MAX]).await?;
     Ok(rows.iter().map(holder).collect())
 }
 
@@ -129,11 +130,11 @@ pub(crate) async fn write_off(
     nodes: &[Uuid],
 ) -> Result<(), Failure> {
     let condition = "held.series = $1 AND held.epoch < $2 AND held.node = ANY ($3)";
-    let (series, epoch) = (series.as_str(), to_column(epoch));
+    let (series, epoch) = (series.as_str(), epoch_column(epoch));
     session.transact(holding::write_off(session, condition, &[&series, &epoch, &nodes])).await
 }
 
-/// An epoch as a column holds it. The highest epoch means all held ranges.
-pub(crate) fn to_column(epoch: u64) -> i64 {
+/// An epoch as a column holds it. `u64::MAX` selects all held ranges.
+pub(crate) fn epoch_column(epoch: u64) -> i64 {
     i64::try_from(epoch).unwrap_or(i64::MAX)
 }

@@ -38,7 +38,7 @@ impl Backoff {
     }
 
     /// Waits before the next attempt, even after the time limit.
-    pub(crate) async fn pause_anyway(&mut self) {
+    pub(crate) async fn pause_without_limit(&mut self) {
         let pause = self.next_pause();
         tokio::time::sleep(pause).await;
     }
@@ -61,12 +61,12 @@ pub(crate) async fn in_time<T, E: Into<Failure>>(
     }
 }
 
-/// Repeats work that may run twice until it succeeds, fails permanently, or `patience` has passed.
-pub(crate) async fn with_retries<T, F>(patience: Duration, mut work: impl FnMut() -> F) -> Result<T, Failure>
+/// Repeats work that may run twice until it succeeds, fails permanently, or `timeout` has passed.
+pub(crate) async fn with_retries<T, F>(timeout: Duration, mut work: impl FnMut() -> F) -> Result<T, Failure>
 where
     F: Future<Output = Result<T, Failure>>,
 {
-    let mut backoff = Backoff::new(patience);
+    let mut backoff = Backoff::new(timeout);
     loop {
         match in_time(backoff.ends(), work()).await {
             Err(Failure::Transient(reason)) => {
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_passing_failure_is_retried_until_patience_ends_and_a_lasting_one_is_not() {
+    async fn a_passing_failure_is_retried_until_the_timeout_and_a_lasting_one_is_not() {
         let mut attempts = 0;
         let outcome = with_retries(Duration::from_secs(2), || {
             attempts += 1;

@@ -25,14 +25,14 @@ impl Session {
     /// The SQL that begins every transaction. It overrides settings of the session and the role, because PgBouncer shares
     /// sessions: commits are on disk, statements see earlier commits, and no lock or sleeping node blocks others forever.
     fn begin_sql(&self) -> String {
-        let patience = self.settings.patience.as_millis();
+        let timeout = self.settings.timeout.as_millis();
         // Shorter than the time that others wait for its locks.
-        let idle = patience / 2;
+        let idle = timeout / 2;
         format!(
             "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
              SET LOCAL synchronous_commit = on; \
              SET LOCAL statement_timeout = 0; \
-             SET LOCAL lock_timeout = {patience}; \
+             SET LOCAL lock_timeout = {timeout}; \
              SET LOCAL idle_in_transaction_session_timeout = {idle}"
         )
     }
@@ -93,7 +93,7 @@ pub(crate) async fn with_session<T, F>(
 where
     F: Future<Output = Result<T, Failure>>,
 {
-    with_retries(settings.patience, || async {
+    with_retries(settings.timeout, || async {
         let session = Arc::new(Session::take(pool, settings).await?);
         let done = work(session.clone()).await?;
         if let Some(session) = Arc::into_inner(session) {

@@ -61,7 +61,6 @@ impl PostgresStore {
         self.with_session(|session| async move { Ok(session.query(sql, parameters).await?) }).await
     }
 
-    /// See [`with_session`].
     pub(crate) async fn with_session<T, F>(&self, work: impl Fn(Arc<Session>) -> F) -> StoreResult<T>
     where
         F: Future<Output = Result<T, Failure>>,
@@ -123,11 +122,11 @@ impl SeriesStore for PostgresStore {
     }
 
     async fn check_revision(&self) -> StoreResult<u64> {
-        let seen = self.shared.lineage.acceptances();
+        let accepted_at = self.shared.lineage.accepted_at();
         let revision =
             self.with_session(|session| async move { self.shared.lineage.check(&session).await }).await;
         if let Err(StoreError::Poisoned(reason)) = &revision {
-            self.shared.stop_other_nodes(reason, seen).await;
+            self.shared.stop_other_nodes(reason, accepted_at).await;
         }
         revision
     }
@@ -139,7 +138,8 @@ impl SeriesStore for PostgresStore {
     async fn probe(&self) -> StoreResult<()> {
         self.check_revision().await?;
         let node = self.node();
-        self.with_session(|session| async move { node::be_seen(&session, node, &self.process).await }).await
+        self.with_session(|session| async move { node::record_contact(&session, node, &self.process).await })
+            .await
     }
 }
 
@@ -241,7 +241,7 @@ impl NodeStore for PostgresStore {
         )
         .await?;
         if let Some(epoch) = epoch {
-            self.recalls.answered(series, epoch);
+            self.recalls.mark_answered(series, epoch);
         }
         Ok(())
     }

@@ -1,5 +1,4 @@
-//! A TCP port: accepts connections up to a limit, and drains them when the server stops. The front ends handle what is
-//! sent on a connection.
+//! A TCP port of either front end: accepts connections up to a limit, and drains them when the server stops.
 
 use std::future::Future;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A batch of the writer: number requests grouped by scope, and all other writes. The ledger decides, never this module.
+//! A batch of the writer: requests for positions, which the ledger decides scope by scope, and all other writes.
 
 use bates_core::ledger::{Decision, IdempotencyKeys, Outcome, Request, decide};
 use bates_core::{ScopeId, StoreResult};
@@ -12,7 +12,7 @@ use crate::writer::Write;
 pub(crate) struct Call {
     scope_id: ScopeId,
     request: Request,
-    /// Milliseconds of the outbox's clock.
+    /// In milliseconds, by the clock of the store.
     now: i64,
     outcome: Option<Outcome>,
     answer: oneshot::Sender<Outcome>,

@@ -1,7 +1,7 @@
 //! Checkpoints: writing the log into the database. SQLite never does it by itself here: a half-written database needs the
 //! whole log, and the state file has to say so first.
 //!
-//! Invariant: whenever a commit is made, the state file says what the database would be without its log.
+//! Invariant: the phase in the state file always says whether the database needs its log, and whether it mixes pages.
 
 use std::io;
 
@@ -12,8 +12,8 @@ use rusqlite::wal::CheckpointMode;
 use crate::error::write_error;
 use crate::state_file::{Phase, StateFile};
 
-/// Max pages of 4 KiB in the log. A longer log writes a page back once for more commits, but a crash leaves more to read:
-/// 40 MiB.
+/// Max pages of 4 KiB in the log: 40 MiB. With a longer one, a page that many commits change is written back less often,
+/// but the opening after a crash reads more.
 const LOG_PAGES_MAX: i32 = 10_000;
 
 /// Pages added before the next attempt, if a reader blocked the last one.

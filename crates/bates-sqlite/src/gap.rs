@@ -100,7 +100,7 @@ struct ScopeReader {
 impl ScopeReader {
     fn scope(self, connection: &Connection, row: &Row<'_>) -> Result<ScopeRecord> {
         let scope = row.get_ref(1)?.as_str()?;
-        let at = ScopeRef::new(row.get(0)?, scope);
+        let at = ScopeRef { series_id: row.get(0)?, scope };
         let cursor = Cursor { next: to_u64(row.get(2)?), version: to_u64(row.get(3)?) };
         let mut ranges = self.ranges(connection, at)?;
         if let Some(from) = row.get::<_, Option<i64>>(6)? {

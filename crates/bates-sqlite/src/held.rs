@@ -1,13 +1,13 @@
 //! Positions that processes hold in memory, and lost positions.
 //!
-//! Invariant: a running process writes where its held positions begin before it issues any of them.
+//! Invariant: before a process hands out any of a range, the store has its run and where its held positions begin.
 
 use bates_core::{GapReason, PositionRange, RangeSet};
 use rusqlite::{Connection, Result, Transaction, params};
 
 use crate::write::{self, ScopeRef, to_i64};
 
-/// The positions that a run holds in a scope: from `from` up to the cursor, except those in other tables.
+/// What a run (one opening of the store) holds in a scope: from `from` up to the cursor, except rows of other tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) from: u64,
@@ -26,14 +26,14 @@ pub(crate) fn still_held(
     held: Held,
     next: u64,
 ) -> Result<RangeSet> {
-    let mut elsewhere = Vec::new();
+    let mut in_tables = Vec::new();
     for table in ["ledger", "lost", "pooled", "client_lease"] {
         let sql = format!("SELECT first, last FROM {table} WHERE series_id = ? AND scope = ? AND last >= ?");
         let values = params![series_id, scope, to_i64(held.from)];
         let ranges = write::rows(connection, &sql, values, |row| write::range(row, 0))?;
-        elsewhere.extend(ranges.into_iter().flatten());
+        in_tables.extend(ranges.into_iter().flatten());
     }
-    Ok(RangeSet::of(PositionRange::new(held.from, next)).difference(&RangeSet::of(elsewhere)))
+    Ok(RangeSet::of(PositionRange::new(held.from, next)).difference(&RangeSet::of(in_tables)))
 }
 
 pub(crate) fn record_lost(

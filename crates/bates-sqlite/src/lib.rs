@@ -1,8 +1,6 @@
-//! The embedded store: cursors in SQLite, in one folder, written by one thread that combines waiting requests into one
-//! commit.
+//! The embedded store: SQLite in one folder. One thread writes, and combines the waiting requests into one commit.
 //!
-//! Owns the schema, the folder and its lock. Must never answer before a commit is on disk, nor continue after a write
-//! whose outcome is unknown.
+//! Must never answer before a commit is on disk, nor continue after a write whose outcome is unknown.
 
 mod audit;
 mod batch;

@@ -1,4 +1,4 @@
-//! The log that a crash left behind. SQLite must never read it before all of it is on disk.
+//! The log (SQLite's WAL) that a crash left behind. SQLite must never read it before all of it is on disk.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -12,9 +12,9 @@ use crate::folder::{Folder, create_private, io_error};
 
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Replaces the log by a synced copy. Returns whether the log has any content.
-/// After a failed sync, the kernel may treat pages as written that are not on disk: a power cut would lose them.
-pub(crate) fn secure(folder: &Folder) -> Result<bool, OpenError> {
+/// Replaces the log by a synced copy, and returns whether it has any content. Syncing the log itself is not enough: after
+/// a failed sync, the kernel may treat pages as written that are not on disk.
+pub(crate) fn make_durable(folder: &Folder) -> Result<bool, OpenError> {
     let log = folder.log();
     let copy_path = log.with_extension("db-wal-copy");
     let _ = fs::remove_file(&copy_path);

@@ -145,7 +145,7 @@ fn open_database(
         Some(damage) => StateFileRead::Readable(refuse_or_stop(folder, &state_file, damage, mode)?),
         None => state_file,
     };
-    let has_log = log::secure(folder)?;
+    let has_log = log::make_durable(folder)?;
     let Some((connection, damage)) = connect_and_check(folder, &state_file)
         .map_err(|error| explain_corruption(folder, &state_file, error))?
     else {
@@ -268,8 +268,7 @@ fn check_integrity(connection: &Connection) -> Result<(), OpenError> {
     if report == "ok" { Ok(()) } else { Err(OpenError::Unreadable(report.into())) }
 }
 
-/// Invariant: `synchronous=FULL` in WAL mode syncs every commit. With `NORMAL`, a power cut could lose commits, and their
-/// numbers would be issued again.
+/// Invariant: `synchronous=FULL` syncs every commit. With `NORMAL`, numbers could be issued again after a power cut.
 ///
 /// Invariant: SQLite neither checkpoints by itself nor removes the log when it closes: a refused store must not change.
 pub(crate) fn connect(folder: &Folder) -> Result<Connection, OpenError> {

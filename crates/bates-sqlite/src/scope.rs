@@ -30,9 +30,8 @@ impl SeriesRow {
             self.row = read_series(transaction, series)?;
             self.is_read = true;
         }
-        let with_added =
-            |before: SeriesBefore| SeriesBefore { scopes: before.scopes + self.scopes_added, ..before };
-        Ok(self.row.map(|(id, before)| (id, with_added(before))))
+        let scopes = |before: SeriesBefore| before.scopes + self.scopes_added;
+        Ok(self.row.map(|(id, before)| (id, SeriesBefore { scopes: scopes(before), ..before })))
     }
 
     /// Adds the new scopes to the count of the series.
@@ -86,7 +85,7 @@ impl<'s> StoredScope<'s> {
             let before = ScopeBefore { series, ..ScopeBefore::default() };
             return Ok(Self { scope_id, series_id, before });
         };
-        let at = ScopeRef::new(series_id, scope_id.scope.as_str());
+        let at = ScopeRef { series_id, scope: scope_id.scope.as_str() };
         let crashed = match held.filter(|held| held.run != run) {
             Some(held) => held::still_held(transaction, at, held, cursor.next)?,
             None => RangeSet::default(),
@@ -136,7 +135,7 @@ impl StoredScope<'_> {
         run: i64,
     ) -> Result<()> {
         let Some(series_id) = self.series_id else { return Ok(()) };
-        let at = ScopeRef::new(series_id, self.scope_id.scope.as_str());
+        let at = ScopeRef { series_id, scope: self.scope_id.scope.as_str() };
         let held = change.held_from.map(|from| Held { from, run });
         if let Some(cursor) = change.cursor {
             put_cursor(transaction, at, cursor, held, change.is_new)?;
@@ -155,10 +154,9 @@ impl StoredScope<'_> {
                 pool::put_popped(transaction, at, *range, held)?;
             }
         }
-        change
-            .lost
-            .iter()
-            .try_for_each(|lost| held::record_lost(transaction, at, lost.range, lost.reason))?;
+        for lost in &change.lost {
+            held::record_lost(transaction, at, lost.range, lost.reason)?;
+        }
         if !change.adopted.is_empty() {
             adopt(transaction, at, &change.adopted)?;
         }
@@ -203,9 +201,8 @@ pub(crate) fn adopted_positions(
     from: u64,
     limit: usize,
 ) -> Result<Vec<Position>> {
-    let sql =
-        "SELECT position FROM adopted WHERE series_id = (SELECT id FROM series WHERE name = ?) AND scope = ?
-                   AND position >= ? ORDER BY position LIMIT ?";
+    let sql = "SELECT position FROM adopted WHERE series_id = (SELECT id FROM series WHERE name = ?)
+               AND scope = ? AND position >= ? ORDER BY position LIMIT ?";
     let values = params![scope_id.series.as_str(), scope_id.scope.as_str(), to_i64(from), to_limit(limit)];
     write::rows(connection, sql, values, |row| Ok(write::position(row.get(0)?)))
 }

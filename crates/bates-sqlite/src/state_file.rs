@@ -1,4 +1,4 @@
-//! The state file, `bates.state`: whether the store is open or closed, and the last commit whose answers were sent.
+//! The state file, `bates.state`: the phase of the store, and the last commit whose answers may have been sent.
 //! Writes alternate between two slots, so that a torn write leaves the one before it.
 //!
 //! Invariant: it is never ahead of the database. A commit is written here only once it is on disk.
@@ -52,7 +52,7 @@ impl Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Content {
     pub(crate) phase: Phase,
-    /// The last commit whose answers were sent.
+    /// The last commit whose answers may have been sent.
     pub(crate) commits: u64,
 }
 
@@ -125,7 +125,7 @@ impl StateFile {
 
     /// Called before the answers of a commit are sent. Not synced: after a power cut the file may be older than the log,
     /// never newer.
-    pub(crate) fn answered(&self, commits: u64) -> io::Result<()> {
+    pub(crate) fn record_commit(&self, commits: u64) -> io::Result<()> {
         let mut written = self.written.lock();
         let Content { phase, .. } = written.content;
         if phase == Phase::Stopped { Ok(()) } else { written.put(Content { phase, commits }) }
@@ -223,7 +223,7 @@ mod tests {
         let file = StateFile::create(&path, OPEN).unwrap();
         assert_eq!(content_of(&path), Some(OPEN));
         for commits in 8..20 {
-            file.answered(commits).unwrap();
+            file.record_commit(commits).unwrap();
             assert_eq!(content_of(&path), Some(Content { commits, ..OPEN }));
         }
         file.enter(Phase::Closed).unwrap();
@@ -236,9 +236,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("bates.state");
         let file = StateFile::create(&path, OPEN).unwrap();
-        file.answered(8).unwrap();
+        file.record_commit(8).unwrap();
         let before = fs::read(&path).unwrap();
-        file.answered(9).unwrap();
+        file.record_commit(9).unwrap();
         let after = fs::read(&path).unwrap();
         for cut in 0..=SLOTS * SLOT_BYTES {
             for (front, back) in [(&after, &before), (&before, &after)] {
@@ -252,7 +252,7 @@ mod tests {
     fn a_flipped_bit_is_never_read_as_another_commit() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("bates.state");
-        StateFile::create(&path, OPEN).unwrap().answered(8).unwrap();
+        StateFile::create(&path, OPEN).unwrap().record_commit(8).unwrap();
         let mut bytes = fs::read(&path).unwrap();
         for bit in 0..SLOTS * SLOT_BYTES * 8 {
             bytes[bit / 8] ^= 1 << (bit % 8);
@@ -270,7 +270,7 @@ mod tests {
         let path = folder.path().join("bates.state");
         let stopped = Content { phase: Phase::Stopped, commits: 7 };
         let file = StateFile::create(&path, stopped).unwrap();
-        file.answered(9).unwrap();
+        file.record_commit(9).unwrap();
         file.enter(Phase::Closed).unwrap();
         assert_eq!(content_of(&path), Some(stopped));
         file.accept(5).unwrap();

@@ -26,12 +26,13 @@ use crate::writer::{PendingWrite, Writer};
 use crate::{held, moving, pin, progress, scope};
 
 pub struct SqliteStore {
-    /// `None` while the store is dropped, which stops the writer.
-    writes: Option<Sender<Job>>,
+    /// `None` while the store is being dropped, which stops the writer.
+    jobs: Option<Sender<Job>>,
     writer: Option<JoinHandle<Option<Writer>>>,
     reader: Mutex<Option<Connection>>,
     state: Arc<StateFile>,
     pub(crate) clock: SteadyClock,
+    /// This opening of the store: its row in the table `run`. Held positions name it.
     pub(crate) run: i64,
     identity: Uuid,
     process: ProcessGuard,
@@ -42,10 +43,8 @@ pub struct SqliteStore {
 impl SqliteStore {
     pub fn open(path: &Path, mode: OpenMode) -> Result<Self, OpenError> {
         let store = Self::open_to_move(path, mode)?;
-        match store
-            .read(moving::read_mark)
-            .map_err(|error| OpenError::Unreadable(error.to_string().into()))?
-        {
+        let unreadable = |error: StoreError| OpenError::Unreadable(error.to_string().into());
+        match store.read(moving::read_mark).map_err(unreadable)? {
             None => Ok(store),
             Some(MoveMark::Left(left)) => Err(OpenError::Left(left.other)),
             Some(MoveMark::Arriving(arriving)) => Err(OpenError::Arriving(arriving.other)),
@@ -65,15 +64,15 @@ impl SqliteStore {
     fn open_marked(path: &Path, mode: OpenMode, mark: Option<&MoveMark>) -> Result<Self, OpenError> {
         let Opened { folder, writer, reader, identity } = open::open(path, mode, mark)?;
         let (state, clock, run) = (writer.state.clone(), writer.clock, writer.run);
-        let (writes, waiting) = mpsc::channel();
+        let (jobs, waiting) = mpsc::channel();
         let writer = thread::Builder::new()
             .name("bates-writer".to_owned())
-            .spawn(move || writer.run(&waiting))
+            .spawn(move || writer.serve(&waiting))
             .map_err(io_error("start the writer of", path))?;
         let reader = Mutex::new(Some(reader));
         let process = ProcessGuard::current();
-        let (writes, writer) = (Some(writes), Some(writer));
-        Ok(Self { writes, writer, reader, state, clock, run, identity, process, folder })
+        let (jobs, writer) = (Some(jobs), Some(writer));
+        Ok(Self { jobs, writer, reader, state, clock, run, identity, process, folder })
     }
 
     /// Lets a store that was opened with [`OpenMode::Stopped`] issue again, and returns whether commits were missing. Raise
@@ -92,6 +91,7 @@ impl SqliteStore {
         self.folder.is_group_readable()
     }
 
+    /// Fails if the store lacks commits, and no operator has accepted the loss.
     pub(crate) fn check_complete(&self) -> StoreResult<()> {
         if self.state.is_stopped() {
             return Err(StoreError::Poisoned(Damage::NotAccepted.to_string().into()));
@@ -118,7 +118,7 @@ impl SqliteStore {
         if self.process.is_forked() {
             return Err(StoreError::Forked);
         }
-        self.writes.as_ref().ok_or_else(writer_stopped)?.send(job).map_err(|_| writer_stopped())
+        self.jobs.as_ref().ok_or_else(writer_stopped)?.send(job).map_err(|_| writer_stopped())
     }
 
     pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> StoreResult<T> {
@@ -140,10 +140,10 @@ impl Drop for SqliteStore {
     fn drop(&mut self) {
         if self.process.is_forked() {
             // The parent has the database open, and closing it here would write to it.
-            std::mem::forget((self.writes.take(), self.writer.take(), self.reader.get_mut().take()));
+            std::mem::forget((self.jobs.take(), self.writer.take(), self.reader.get_mut().take()));
             return;
         }
-        drop(self.writes.take());
+        drop(self.jobs.take());
         // If the writer failed or panicked, the files stay as after a crash.
         let writer = self.writer.take().and_then(|writer| writer.join().ok().flatten());
         drop(self.reader.lock().take());

@@ -96,24 +96,19 @@ pub(crate) fn series_id(connection: &Connection, series: &SeriesName) -> WriteRe
 
 /// The key of the rows of a scope; `None` if its series does not exist.
 pub(crate) fn find_scope<'s>(connection: &Connection, scope_id: &'s ScopeId) -> Result<Option<ScopeRef<'s>>> {
-    Ok(find_series(connection, &scope_id.series)?.map(|id| ScopeRef::new(id, scope_id.scope.as_str())))
+    let scope = scope_id.scope.as_str();
+    Ok(find_series(connection, &scope_id.series)?.map(|series_id| ScopeRef { series_id, scope }))
 }
 
 /// The key of the rows of a scope; an error if its series does not exist.
 pub(crate) fn scope_ref<'s>(connection: &Connection, scope_id: &'s ScopeId) -> WriteResult<ScopeRef<'s>> {
-    Ok(ScopeRef::new(series_id(connection, &scope_id.series)?, scope_id.scope.as_str()))
+    Ok(ScopeRef { series_id: series_id(connection, &scope_id.series)?, scope: scope_id.scope.as_str() })
 }
 
 #[derive(Clone, Copy)]
 pub(crate) struct ScopeRef<'s> {
     pub(crate) series_id: i64,
     pub(crate) scope: &'s str,
-}
-
-impl<'s> ScopeRef<'s> {
-    pub(crate) fn new(series_id: i64, scope: &'s str) -> Self {
-        Self { series_id, scope }
-    }
 }
 
 /// Adds issued positions to the ledger. Adjacent ranges are merged, so the table grows with the number of gaps.

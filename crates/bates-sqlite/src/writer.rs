@@ -24,6 +24,7 @@ use crate::write;
 /// Max writes in one commit. A sync costs as much as a few hundred rows, so more would mostly delay the first caller.
 const BATCH_MAX: usize = 4_096;
 
+/// A write that the ledger does not decide.
 pub(crate) trait Write: Send {
     fn apply(&mut self, transaction: &Transaction<'_>) -> rusqlite::Result<()>;
 
@@ -66,12 +67,13 @@ pub(crate) struct Writer {
     pub(crate) state: Arc<StateFile>,
     pub(crate) clock: SteadyClock,
     pub(crate) run: i64,
+    /// How many commits the store has, with those of earlier runs.
     pub(crate) commits: u64,
 }
 
 impl Writer {
     /// Runs until the store is dropped. Returns `None` if a write failed and the content of the disk is unknown.
-    pub(crate) fn run(mut self, jobs: &Receiver<Job>) -> Option<Self> {
+    pub(crate) fn serve(mut self, jobs: &Receiver<Job>) -> Option<Self> {
         if planted::is_planted(Bug::AnswerBeforeCommit) {
             planted::run_answering_early(&mut self.connection, self.run, jobs);
             return Some(self);
@@ -98,9 +100,9 @@ impl Writer {
         Some(self)
     }
 
-    /// Closes the database: checkpoint, then state file, then the log is removed. The store can be opened after each step.
+    /// A clean stop: checkpoint, then state file, then SQLite removes the log. The store can be opened after each step.
     pub(crate) fn close(mut self, folder: &Folder) {
-        // If a step fails, the next opening does it, as after a crash.
+        // If a step fails, the next opening does it, as after a crash. The probe is the last commit, and updates `seen_at`.
         let (mut closing, (probe, _)) = (Batch::default(), PendingWrite::new(write::probe));
         closing.push(Job::Write(Box::new(probe)));
         if self.commit_making_room(&mut closing).is_ok()
@@ -135,7 +137,7 @@ impl Writer {
         }
         self.commits += 1;
         // Invariant: written before any answer is sent. A store with fewer commits than this is refused when it is opened.
-        self.state.answered(self.commits).map_err(|error| {
+        self.state.record_commit(self.commits).map_err(|error| {
             StoreError::Poisoned(format!("cannot write bates.state: {error}; open the store again").into())
         })
     }

@@ -46,7 +46,7 @@ impl<S: Store> Inner<S> {
     }
 }
 
-/// Ranges on their way to the store. They return to the list if the report fails or is cancelled.
+/// Ranges being reported to the store. They return to the list if the report fails or is cancelled.
 struct BurnReport<'b> {
     burned: &'b BurnedPositions,
     ranges: Vec<(ScopeId, PositionRange)>,

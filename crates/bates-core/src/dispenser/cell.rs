@@ -13,13 +13,13 @@ use crate::range::{PositionRange, TakenPositions};
 use crate::scope::{ScopeId, ScopeKey};
 use crate::series::{Promise, Series};
 
-/// Each range is this many times as large as the one before, so that busy scopes write rarely. The price: a scope that
-/// has used 24 of its first 32 positions holds the other 8 and 256 more, which a crash skips.
+/// Each range is this many times as large as the one before, so that busy scopes write rarely. The price: with the default
+/// limits, a scope that has used 24 of its first 32 positions holds the other 8 and 256 more, which a crash skips.
 const GROWTH: u64 = 8;
 
 pub(super) struct Cell {
     pub(super) held: HeldPositions,
-    /// When no more than this is left of a range, the next one is fetched.
+    /// When no more positions than this are held, the next range is fetched.
     watermark: u64,
     pub(super) series: Series,
     /// In order of arrival: callers never overtake one that waits.
@@ -27,10 +27,13 @@ pub(super) struct Cell {
     scope: InlineKey,
     /// The cursor's version after the last grant; 0 before the first.
     version: u64,
+    /// How often the range size has grown by `GROWTH`.
     growths: u8,
     refill: RefillState,
-    held_when_asked: bool,
+    /// Whether positions were held when the last refill was requested.
+    held_at_request: bool,
     is_exhausted: bool,
+    /// Whether a caller used it since the last eviction.
     pub(super) is_used: bool,
 }
 
@@ -57,9 +60,9 @@ pub(super) struct RefillRequest {
     pub(super) count: u64,
     /// How many of them callers wait for.
     pub(super) count_needed: u64,
-    /// The first position still held.
+    /// The first position still held, which the store records.
     pub(super) held_from: Option<u64>,
-    /// Released first, so that the fetched positions continue from it.
+    /// Released first, so that the grant begins with these positions.
     pub(super) release: Option<ReleaseRequest>,
 }
 
@@ -74,7 +77,7 @@ impl Cell {
             version: 0,
             growths: 0,
             refill: RefillState::None,
-            held_when_asked: false,
+            held_at_request: false,
             is_exhausted: false,
             is_used: false,
         }
@@ -85,7 +88,7 @@ impl Cell {
         self.scope.as_bytes()
     }
 
-    /// Takes positions if enough are held and no caller waits; a run only from the range in use.
+    /// Takes positions if enough are held and no caller waits; a run ([`TakeRequest::Run`]) only from the first range.
     #[inline]
     pub(super) fn try_take(&mut self, wanted: TakeRequest) -> Option<WithRefill<TakenPositions>> {
         if self.waiters.is_some() {
@@ -96,8 +99,7 @@ impl Cell {
         Some((taken, self.refill_if_low()))
     }
 
-    /// Takes positions if held and no caller waits, else waits in line. `None` if no refill is due and the store should
-    /// grant the run alone; never with `must_wait`.
+    /// Takes held positions or joins the queue. `None`, never with `must_wait`: the store should grant the run directly.
     pub(super) fn take(&mut self, wanted: TakeRequest, must_wait: bool) -> Option<WithRefill<TakeOutcome>> {
         let is_unique = self.is_unique();
         if self.waiters.is_none() {
@@ -105,7 +107,7 @@ impl Cell {
                 self.is_used = true;
                 return Some((TakeOutcome::Answered(Ok(taken)), self.refill_if_low()));
             }
-            // Short pieces in memory must not grow with every run that does not fit them.
+            // A refill for each run that fits no held range would leave more and more short ranges in memory.
             if wanted.is_run() && is_unique && !must_wait && self.held.count() > self.watermark {
                 return None;
             }
@@ -113,7 +115,7 @@ impl Cell {
         Some(self.wait(wanted))
     }
 
-    /// Fetches the first positions of a scope that is about to be asked for.
+    /// Fetches the first positions of a scope that callers are about to use.
     pub(super) fn first_refill(&mut self) -> Option<RefillRequest> {
         if self.version > 0 || self.refill != RefillState::None {
             return None;
@@ -125,7 +127,7 @@ impl Cell {
     pub(super) fn finish_refill(&mut self, outcome: Result<Grant, GrantError>) -> Option<RefillRequest> {
         let ended = std::mem::replace(&mut self.refill, RefillState::None);
         match outcome {
-            // It was recalled, or the store was restored.
+            // It was recalled, or the store was restored; `refill.rs` gives it up.
             Ok(_) if ended == RefillState::Discarded => {}
             Ok(Grant { range, version, adopted }) => {
                 self.version = version;
@@ -136,10 +138,10 @@ impl Cell {
                 self.held.hold(range, adopted.iter().map(|position| position.value()));
                 self.serve();
             }
-            Err(GrantError::Exhausted { elsewhere, .. }) => {
-                self.serve_remainder(elsewhere);
+            Err(GrantError::Exhausted { held_elsewhere, .. }) => {
+                self.serve_remainder(held_elsewhere);
                 if self.waiters.is_none() {
-                    return self.refill_if_drained(elsewhere);
+                    return self.refill_if_drained(held_elsewhere);
                 }
             }
             Err(error) => {
@@ -156,25 +158,24 @@ impl Cell {
         self.refill_if_low()
     }
 
-    /// Requests once more if all held positions are gone: while the store believes that this node holds positions, it
-    /// tells other nodes that the space may not be exhausted.
-    fn refill_if_drained(&mut self, elsewhere: bool) -> Option<RefillRequest> {
+    /// Requests once more if all held positions were handed out meanwhile, so that the store learns it: while it believes
+    /// that this node holds positions, it tells other nodes that the space may not be exhausted.
+    fn refill_if_drained(&mut self, held_elsewhere: bool) -> Option<RefillRequest> {
         if !self.held.is_empty() {
             // The next call that takes positions tries again, not a loop.
             return None;
         }
-        if self.held_when_asked {
+        if self.held_at_request {
             return Some(self.request_refill(1, 0));
         }
-        self.is_exhausted = !elsewhere;
+        self.is_exhausted = !held_elsewhere;
         None
     }
 
-    /// Ends the cell if nothing is under way, and returns its unused end. With `only_idle`, a cell used since the last
-    /// call stays.
+    /// Ends the cell and returns its unused positions, if no refill is under way and no caller waits. With `only_idle`, a
+    /// cell used since the last call stays.
     ///
-    /// Invariant: the caller removes a sealed cell under the lock it holds, so nothing leaves the cell afterwards and no
-    /// released position was handed out.
+    /// Invariant: the caller removes a sealed cell under the lock it holds, so no released position is handed out.
     pub(super) fn seal(&mut self, only_idle: bool) -> Option<SealedCell> {
         let is_used = std::mem::take(&mut self.is_used);
         if self.refill != RefillState::None || self.waiters.is_some() || only_idle && is_used {
@@ -224,11 +225,11 @@ impl Cell {
         if held > self.watermark && self.waiters.is_none() || self.refill != RefillState::None {
             return None;
         }
-        self.refill_from(held)
+        self.refill_if_needed(held)
     }
 
     #[cold]
-    fn refill_from(&mut self, held: u64) -> Option<RefillRequest> {
+    fn refill_if_needed(&mut self, held: u64) -> Option<RefillRequest> {
         let wanted = self.waiters.as_ref().map_or(0, |queue| queue.wanted);
         let run = self.waiters.as_ref().and_then(|queue| queue.first_run());
         let is_low = run.is_some() || wanted > held || self.version > 0 && held <= self.watermark;
@@ -236,20 +237,20 @@ impl Cell {
             return None;
         }
         let release = run.and_then(|count| self.give_up_before_run(count));
-        // A run cannot use separate pieces in memory.
+        // A run cannot be put together from held ranges.
         let needed = if run.is_some() { wanted } else { wanted.saturating_sub(held) };
         Some(RefillRequest { release, ..self.request_refill(self.range_size().max(needed), needed) })
     }
 
     fn request_refill(&mut self, count: u64, count_needed: u64) -> RefillRequest {
         let held_from = self.held.first();
-        (self.refill, self.held_when_asked) = (RefillState::UnderWay, held_from.is_some());
+        (self.refill, self.held_at_request) = (RefillState::UnderWay, held_from.is_some());
         let (scope_id, series) = (self.scope_id(), self.series.clone());
         RefillRequest { scope_id, series, count, count_needed, held_from, release: None }
     }
 
-    /// In an ordered series, positions before a run must not be handed out after it. Takes everything from memory: the
-    /// store records short pieces as lost and grants the rest again in one piece.
+    /// In an ordered series, positions before a run must not be handed out after it. Takes all held positions: the store
+    /// records ranges that are too short as lost, and grants the rest again as one range.
     fn give_up_before_run(&mut self, count: u64) -> Option<ReleaseRequest> {
         if self.is_unique() {
             return None;

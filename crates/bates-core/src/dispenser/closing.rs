@@ -28,21 +28,21 @@ impl<S: Store> Dispenser<S> {
     pub(super) async fn close_all(&self, of: Option<&SeriesName>) -> ReleaseReport {
         let mut closed = ReleaseReport::default();
         loop {
-            let ended = self.inner.refills.ended();
+            let ended = self.inner.tasks.ended();
             let sealed = self.inner.seal(of, false);
             if !sealed.is_empty() {
-                let more = self.inner.release_all(sealed).await;
-                closed.scopes += more.scopes;
-                closed.returned += more.returned;
-                closed.gaps += more.gaps;
-                // Only the task that released has ended, which says nothing about refills.
+                let ReleaseReport { scopes, returned, gaps } = self.inner.release_all(sealed).await;
+                closed.scopes += scopes;
+                closed.returned += returned;
+                closed.gaps += gaps;
+                // `ended` was notified by the release, which says nothing about refills.
                 continue;
             }
             if !self.inner.shards.any(|cell| of.is_none_or(|series| cell.series.name() == series)) {
                 return closed;
             }
-            // A cell that could not be sealed has a refill under way: wait for its end.
-            if self.inner.refills.are_under_way() {
+            // A cell that cannot be sealed has a refill under way: wait for its end.
+            if self.inner.tasks.are_under_way() {
                 ended.await;
             } else {
                 // Its task is about to start.
@@ -76,7 +76,7 @@ impl<S: Store> Inner<S> {
     }
 
     async fn release_concurrently(self: &Arc<Self>, sealed: Vec<SealedCell>) -> ReleaseReport {
-        // With a release, the store assumes that everything before it was handed out.
+        // A release tells the store that all positions before it were handed out: report the others first.
         if !sealed.is_empty() && Box::pin(self.report_all()).await.is_err() {
             self.has_unknown_releases.store(true, Ordering::Release);
         }

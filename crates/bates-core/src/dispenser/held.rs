@@ -9,22 +9,22 @@ use crate::range::{PositionRange, TakenPositions};
 
 #[derive(Default)]
 pub(super) struct HeldPositions {
-    /// The range in use, empty if `from == to`. Invariant: it is empty only if nothing is held.
+    /// The first range, empty if `from == to`. Invariant: it is empty only if nothing is held.
     from: u64,
     to: u64,
-    /// Later ranges, which do not adjoin it.
-    later: Option<Box<LaterRuns>>,
+    /// The other ranges. None begins where the one before ends.
+    later: Option<Box<LaterRanges>>,
 }
 
-struct LaterRuns {
+struct LaterRanges {
     /// Never empty.
-    runs: VecDeque<Run>,
+    ranges: VecDeque<LaterRange>,
     count: u64,
 }
 
-struct Run {
+struct LaterRange {
     range: PositionRange,
-    /// Whether only adopted positions lie between it and the range before.
+    /// Whether only adopted positions lie between it and the range before: the two are then released as one.
     is_bridged: bool,
 }
 
@@ -43,11 +43,11 @@ impl HeldPositions {
         (!self.is_empty()).then_some(self.from)
     }
 
-    /// Takes positions from the front, a run from the range in use: all of them, or none.
+    /// Takes the first positions, a run only from the first range: all of them, or none.
     #[inline]
     pub(super) fn take(&mut self, wanted: TakeRequest) -> Option<TakenPositions> {
         let count = wanted.count();
-        // One position always stays in the range, so this path need not look at later ranges.
+        // A position stays in the range, so this path need not look at later ranges.
         if self.to - self.from > count {
             let first = PositionRange::new(self.from, self.from + count)?;
             self.from += count;
@@ -93,12 +93,12 @@ impl HeldPositions {
     fn advance(&mut self) {
         self.from = self.to;
         if let Some(later) = &mut self.later
-            && let Some(Run { range: next, .. }) = later.runs.pop_front()
+            && let Some(LaterRange { range: next, .. }) = later.ranges.pop_front()
         {
             (self.from, self.to) = (next.from(), next.to());
             later.count -= next.count();
         }
-        self.later.take_if(|later| later.runs.is_empty());
+        self.later.take_if(|later| later.ranges.is_empty());
     }
 
     /// Adds a range granted past all held positions, without its `adopted` positions, which ascend.
@@ -106,8 +106,8 @@ impl HeldPositions {
         let mut is_bridged = self.end() == Some(range.from());
         let mut from = range.from();
         for hole in adopted.into_iter().chain([range.to()]) {
-            if let Some(run) = PositionRange::new(from, hole) {
-                self.hold_run(run, is_bridged);
+            if let Some(free) = PositionRange::new(from, hole) {
+                self.hold_free(free, is_bridged);
                 is_bridged = true;
             }
             from = hole + 1;
@@ -115,20 +115,20 @@ impl HeldPositions {
     }
 
     fn end(&self) -> Option<u64> {
-        let last = self.later.as_ref().and_then(|later| later.runs.back()).map(|run| run.range.to());
+        let last = self.later.as_ref().and_then(|later| later.ranges.back()).map(|later| later.range.to());
         last.or((!self.is_empty()).then_some(self.to))
     }
 
-    fn hold_run(&mut self, range: PositionRange, is_bridged: bool) {
+    fn hold_free(&mut self, range: PositionRange, is_bridged: bool) {
         match (self.front(), &mut self.later) {
             (None, _) => (self.from, self.to) = (range.from(), range.to()),
             (Some(front), None) if front.joined(range).is_some() => self.to = range.to(),
             (Some(_), _) => {
-                let later = self.later_runs();
+                let later = self.later_ranges();
                 later.count += range.count();
-                match later.runs.back_mut() {
+                match later.ranges.back_mut() {
                     Some(last) if let Some(joined) = last.range.joined(range) => last.range = joined,
-                    _ => later.runs.push_back(Run { range, is_bridged }),
+                    _ => later.ranges.push_back(LaterRange { range, is_bridged }),
                 }
             }
         }
@@ -141,18 +141,18 @@ impl HeldPositions {
             Some(front) if range.joined(front).is_some() => self.from = range.from(),
             Some(front) => {
                 // Whether the two were bridged is no longer known, so they are not.
-                let later = self.later_runs();
+                let later = self.later_ranges();
                 later.count += front.count();
-                later.runs.push_front(Run { range: front, is_bridged: false });
+                later.ranges.push_front(LaterRange { range: front, is_bridged: false });
                 (self.from, self.to) = (range.from(), range.to());
             }
         }
     }
 
-    /// Takes everything, ascending. Adopted positions lie within a range if nothing else lies between its parts.
+    /// Takes everything, ascending. Bridged ranges become one, with the adopted positions between them.
     pub(super) fn take_all(&mut self) -> Vec<PositionRange> {
         let mut all: Vec<PositionRange> = self.front().into_iter().collect();
-        for Run { range, is_bridged } in self.later.take().into_iter().flat_map(|later| later.runs) {
+        for LaterRange { range, is_bridged } in self.later.take().into_iter().flat_map(|later| later.ranges) {
             match all.last_mut() {
                 Some(last) if is_bridged => {
                     *last = PositionRange::new(last.from(), range.to()).unwrap_or(*last);
@@ -167,44 +167,44 @@ impl HeldPositions {
     /// Takes a run from the first later range that holds all of it.
     fn take_later(&mut self, count: u64) -> Option<TakenPositions> {
         let later = self.later.as_mut().filter(|_| count > 0)?;
-        let at = later.runs.iter().position(|run| run.range.count() >= count)?;
-        let (first, rest) = later.runs[at].range.split(count);
-        // The taken run lies between its neighbours, so they are no longer bridged.
+        let at = later.ranges.iter().position(|later| later.range.count() >= count)?;
+        let (first, rest) = later.ranges[at].range.split(count);
+        // A taken position lies between the neighbours now, so they are no longer bridged.
         match rest {
-            Some(range) => later.runs[at] = Run { range, is_bridged: false },
-            None => drop(later.runs.remove(at)),
+            Some(range) => later.ranges[at] = LaterRange { range, is_bridged: false },
+            None => drop(later.ranges.remove(at)),
         }
-        if let (None, Some(next)) = (rest, later.runs.get_mut(at)) {
+        if let (None, Some(next)) = (rest, later.ranges.get_mut(at)) {
             next.is_bridged = false;
         }
         later.count -= count;
-        self.later.take_if(|later| later.runs.is_empty());
+        self.later.take_if(|later| later.ranges.is_empty());
         first.map(TakenPositions::from)
     }
 
     pub(super) fn longest_run(&self) -> u64 {
-        let later = self.later.iter().flat_map(|later| &later.runs).map(|run| run.range.count());
+        let later = self.later.iter().flat_map(|later| &later.ranges).map(|later| later.range.count());
         later.fold(self.to - self.from, u64::max)
     }
 
-    /// Takes everything if it is in several ranges: those to give up before a run of `count`, and the rest up to the
-    /// end. The rest begins with the run, or with the last range if no range holds it.
+    /// If there are several ranges, takes all: those to give up before a run of `count`, and the rest up to the end. The
+    /// rest begins with the first range that holds the run, or with the last range.
     pub(super) fn give_up_before_run(&mut self, count: u64) -> Option<(Vec<PositionRange>, PositionRange)> {
         let later = self.later.take()?;
-        let front = self.front().map(|range| Run { range, is_bridged: false });
+        let front = self.front().map(|range| LaterRange { range, is_bridged: false });
         self.from = self.to;
-        let mut runs: Vec<Run> = front.into_iter().chain(later.runs).collect();
-        // Only runs that reach the end, with nothing of other holders in between, can be granted again.
-        let joined = runs.iter().rposition(|run| !run.is_bridged).unwrap_or(0);
-        let last = runs.len().checked_sub(1)?;
-        let at = (joined..last).find(|at| runs[*at].range.count() >= count).unwrap_or(last);
-        let rest = PositionRange::new(runs[at].range.from(), runs[last].range.to())?;
-        runs.truncate(at);
-        Some((runs.into_iter().map(|run| run.range).collect(), rest))
+        let mut all: Vec<LaterRange> = front.into_iter().chain(later.ranges).collect();
+        // Only ranges that reach the end, with nothing of other holders in between, can be granted again.
+        let joined = all.iter().rposition(|range| !range.is_bridged).unwrap_or(0);
+        let last = all.len().checked_sub(1)?;
+        let at = (joined..last).find(|at| all[*at].range.count() >= count).unwrap_or(last);
+        let rest = PositionRange::new(all[at].range.from(), all[last].range.to())?;
+        all.truncate(at);
+        Some((all.into_iter().map(|before| before.range).collect(), rest))
     }
 
-    fn later_runs(&mut self) -> &mut LaterRuns {
-        self.later.get_or_insert_with(|| Box::new(LaterRuns { runs: VecDeque::new(), count: 0 }))
+    fn later_ranges(&mut self) -> &mut LaterRanges {
+        self.later.get_or_insert_with(|| Box::new(LaterRanges { ranges: VecDeque::new(), count: 0 }))
     }
 }
 

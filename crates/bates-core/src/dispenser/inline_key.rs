@@ -1,11 +1,11 @@
-//! The key of a scope in memory: inside its cell where it is short, so that a lookup touches no other memory.
+//! The scope key of a cell: a short one is inside the cell, so that a lookup touches no other memory.
 
 /// Longer keys are on the heap.
 const INLINE_BYTES_MAX: usize = 30;
 
 pub(super) enum InlineKey {
     Inline { len: u8, bytes: [u8; INLINE_BYTES_MAX] },
-    Apart(Box<[u8]>),
+    Heap(Box<[u8]>),
 }
 
 impl InlineKey {
@@ -16,7 +16,7 @@ impl InlineKey {
                 room.copy_from_slice(text.as_bytes());
                 Self::Inline { len, bytes }
             }
-            _ => Self::Apart(text.as_bytes().into()),
+            _ => Self::Heap(text.as_bytes().into()),
         }
     }
 
@@ -24,7 +24,7 @@ impl InlineKey {
     pub(super) fn as_bytes(&self) -> &[u8] {
         match self {
             Self::Inline { len, bytes } => &bytes[..usize::from(*len)],
-            Self::Apart(bytes) => bytes,
+            Self::Heap(bytes) => bytes,
         }
     }
 

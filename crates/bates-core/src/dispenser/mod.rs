@@ -1,9 +1,12 @@
 //! The dispenser: hands out positions from memory, after the store has moved the cursor past them.
 //!
 //! How it keeps the promises:
-//! - no number twice: only positions of a durable grant are held, and each leaves its cell once;
-//! - no number falls: grants ascend, and callers never overtake one that waits;
-//! - no used position released: a cell is sealed and removed first, and the store compares before it takes a range back.
+//! - no number comes twice: a cell holds only positions of a durable grant, and each leaves it once;
+//! - ordered numbers ascend: so do grants, and no caller overtakes one that waits;
+//! - no used position is released: it leaves memory first, and the store compares before its cursor goes back.
+//!
+//! Unused positions are *released* (the cursor goes back, or they become a gap) or, after a recall or a restore,
+//! *given up* (reported, and always a gap). Positions taken that reach no caller are *burned*: a gap too.
 
 mod burned;
 mod cell;
@@ -58,35 +61,35 @@ impl<S> Clone for Dispenser<S> {
 struct Inner<S> {
     store: MeasuredStore<S>,
     shards: Shards,
+    /// Limits the calls that the store grants one by one.
     direct_calls: Semaphore,
     is_closing: AtomicBool,
-    refills: Arc<TaskCount>,
-    /// The era of the store in which everything held was granted.
+    tasks: Arc<TaskCount>,
+    /// The era of the store ([`crate::SeriesStore::era`]) in which everything held was granted.
     era: AtomicU64,
     given_up: GivenUpRanges,
     burned: BurnedPositions,
     /// Whether the store did not confirm a release.
     has_unknown_releases: AtomicBool,
     recalls_answered: AtomicU64,
-    /// Runs refills. A caller may be in another runtime that ends earlier, or in none.
+    /// Runs the tasks. A caller may be in another runtime that ends earlier, or in none.
     tokio: Handle,
     process: ProcessGuard,
 }
 
 impl<S: Store> Dispenser<S> {
-    /// Starts with nothing in memory. Refills run in the caller's Tokio runtime, which must outlive the dispenser.
-    /// Panics outside one.
+    /// Its tasks run in the caller's Tokio runtime, which must outlive the dispenser. Panics outside one.
     pub fn new(store: Arc<S>) -> Self {
-        Self::on(MeasuredStore::new(store, Arc::new(SystemRuntime)))
+        Self::with_store(MeasuredStore::new(store, Arc::new(SystemRuntime)))
     }
 
-    pub(crate) fn on(store: MeasuredStore<S>) -> Self {
+    pub(crate) fn with_store(store: MeasuredStore<S>) -> Self {
         let inner = Inner {
             era: AtomicU64::new(store.era()),
             shards: Shards::new(store.runtime().random()),
             direct_calls: Semaphore::new(take::CALLS_MAX),
             is_closing: AtomicBool::default(),
-            refills: Arc::default(),
+            tasks: Arc::default(),
             given_up: GivenUpRanges::default(),
             burned: BurnedPositions::default(),
             has_unknown_releases: AtomicBool::default(),
@@ -109,22 +112,22 @@ impl<S: Store> Dispenser<S> {
         self.inner.process.is_forked()
     }
 
-    /// Starts fetching the first positions of a scope that is not in memory, so that many callers share a commit.
+    /// Starts fetching the first positions of a scope that is not in memory, so that many scopes share a commit.
     pub fn prefetch(&self, series: &Series, scope: &ScopeKey) {
         if self.is_forked() {
             return;
         }
-        let at = CellId { series, scope: scope.as_str() };
+        let id = CellId { series, scope: scope.as_str() };
         let is_cached = self.direct_purpose(series).is_none();
-        let may_make = || is_cached && self.may_hold(series);
-        let refill = self.inner.shards.with_cell_or_new(at, may_make, Cell::first_refill).flatten();
+        let may_create = || is_cached && self.may_hold(series);
+        let refill = self.inner.shards.with_cell_or_new(id, may_create, Cell::first_refill).flatten();
         self.inner.start_refill(refill);
     }
 
     /// `None` if the scope is not in memory. Never creates one.
     pub fn level(&self, series: &Series, scope: &ScopeKey) -> Option<HeldLevel> {
-        let at = CellId { series, scope: scope.as_str() };
-        self.inner.shards.with_cell(at, |cell| HeldLevel { scopes: 1, held: cell.held.count() })
+        let id = CellId { series, scope: scope.as_str() };
+        self.inner.shards.with_cell(id, |cell| HeldLevel { scopes: 1, held: cell.held.count() })
     }
 
     /// How much each series holds in memory. Walks all scopes there.
@@ -143,8 +146,8 @@ impl<S: Store> Dispenser<S> {
         if self.is_forked() {
             return Err(StoreError::Forked);
         }
-        let at = CellId { series, scope: scope.as_str() };
-        let held = self.inner.shards.with_cell(at, |cell| cell.held.first()).flatten();
+        let id = CellId { series, scope: scope.as_str() };
+        let held = self.inner.shards.with_cell(id, |cell| cell.held.first()).flatten();
         if held.is_some() {
             return Ok(held);
         }
@@ -170,12 +173,12 @@ impl<S: Store> Dispenser<S> {
         }
         self.inner.is_closing.store(true, Ordering::Release);
         let closed = self.close_all(None).await;
-        self.inner.refills.all_ended().await;
+        self.inner.tasks.all_ended().await;
         self.report_stop().await;
         closed
     }
 
-    /// Begins nothing new in the series, lets calls under way end, and releases its positions.
+    /// Refuses new calls for the series, lets those under way end, and releases its positions.
     pub(crate) async fn retire(&self, series: &Series) -> ReleaseReport {
         series.retire();
         self.close_all(Some(series.name())).await

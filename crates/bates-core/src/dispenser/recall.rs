@@ -43,8 +43,7 @@ impl GivenUpRanges {
         self.0.lock().get(series).cloned().unwrap_or_default()
     }
 
-    /// Removes reported ranges. Invariant: no others, because two reports of a series may be under way at once, and more
-    /// ranges may have been given up meanwhile.
+    /// Removes reported ranges. Invariant: no others: more may have been given up, or reported twice, meanwhile.
     fn remove(&self, series: &SeriesName, reported: &[(ScopeKey, PositionRange)]) {
         let reported: HashSet<&(ScopeKey, PositionRange)> = reported.iter().collect();
         let mut all = self.0.lock();
@@ -58,8 +57,7 @@ impl GivenUpRanges {
 }
 
 impl<S: Store> Dispenser<S> {
-    /// Answers the recalls that the store has for this process, and reports other ranges that were given up. The next
-    /// call retries what failed.
+    /// Answers the recalls of the store, and reports other ranges that were given up. The next call retries what failed.
     pub(crate) async fn answer_recalls(&self) -> StoreResult<()> {
         let inner = &self.inner;
         for Recall { series, epoch } in inner.store.recalls().await? {
@@ -71,8 +69,8 @@ impl<S: Store> Dispenser<S> {
         inner.report_all().await
     }
 
-    /// Reports that nothing is held any more, once everything was released or reported. If that failed, the store counts
-    /// the ranges that it believes to be held as uncertain.
+    /// At a clean stop: reports that nothing is held any more, if everything was released or given up. Otherwise the store
+    /// counts the ranges that it believes to be held as uncertain, as after a crash.
     pub(super) async fn report_stop(&self) {
         let is_reported = self.answer_recalls().await.is_ok();
         if is_reported && !self.inner.has_unknown_releases.load(Ordering::Acquire) {
@@ -118,7 +116,7 @@ impl<S: Store> Inner<S> {
     /// Waits for refills that were under way when their cells were discarded: their grants are given up too.
     async fn discarded_refills_ended(&self, series: &SeriesName) {
         loop {
-            let ended = self.refills.ended();
+            let ended = self.tasks.ended();
             if !self.shards.any(|cell| cell.series.name() == series && cell.is_refill_discarded()) {
                 return;
             }

@@ -1,4 +1,4 @@
-//! Refills: positions fetched from the store for one cell, by a task of the dispenser's runtime.
+//! Background tasks of the dispenser, above all refills, which fetch positions from the store for one cell.
 //!
 //! Invariant: a cell whose refill began learns that it ended, also if the task is dropped.
 
@@ -18,12 +18,12 @@ use crate::series::Series;
 use crate::store::{Store, StoreError};
 
 impl<S: Store> Inner<S> {
-    /// Runs work in the background. Invariant: it counts until it no longer uses the store, which `close` waits for.
+    /// Runs work in the background. Invariant: `close` waits until it no longer uses the store.
     pub(super) fn spawn<F>(self: &Arc<Self>, work: impl FnOnce(Arc<Self>) -> F) -> Receiver<F::Output>
     where
         F: Future<Output: Send> + Send + 'static,
     {
-        let (work, counted) = (work(self.clone()), self.refills.begin());
+        let (work, counted) = (work(self.clone()), self.tasks.begin());
         let _inside = self.tokio.enter();
         self.store.runtime().spawn_for(async move {
             let output = work.await;
@@ -47,7 +47,7 @@ impl<S: Store> Inner<S> {
             series: refill.series.clone(),
             is_under_way: true,
             inner: self.clone(),
-            _counted: self.refills.begin(),
+            _counted: self.tasks.begin(),
         };
         let _inside = self.tokio.enter();
         self.store.runtime().spawn(Box::pin(task.run(refill)));
@@ -80,35 +80,35 @@ impl<S: Store> RefillTask<S> {
         while let Some(refill) = next {
             let outcome = self.inner.fetch(refill).await;
             self.inner.discard_if_restored();
-            next = self.ended(outcome);
+            next = self.end(outcome);
         }
     }
 
     /// Tells the cell that its refill ended. Returns what to fetch next.
-    fn ended(&mut self, outcome: Result<Grant, GrantError>) -> Option<RefillRequest> {
+    fn end(&mut self, outcome: Result<Grant, GrantError>) -> Option<RefillRequest> {
         self.is_under_way = false;
-        let at = CellId { series: &self.series, scope: self.scope_id.scope.as_str() };
-        // Invariant: a cell with a refill under way is not removed, so it exists. A cell that was refused its first
-        // positions is removed, so that a careless client fills no memory.
+        let id = CellId { series: &self.series, scope: self.scope_id.scope.as_str() };
+        // Invariant: a cell with a refill under way is not removed, so it exists. A cell whose first grant failed is
+        // removed, so that a careless client fills no memory.
         let refilled = |cell: &mut Cell| {
             if let (true, Ok(grant)) = (cell.is_refill_discarded(), &outcome) {
                 self.inner.given_up.add(cell.scope_id(), [grant.range]);
             }
             cell.finish_refill(outcome)
         };
-        let next = self.inner.shards.visit_then_prune(at, refilled).flatten();
-        self.inner.refills.ended.notify_waiters();
+        let next = self.inner.shards.visit_then_prune(id, refilled).flatten();
+        self.inner.tasks.ended.notify_waiters();
         self.is_under_way = next.is_some();
         next
     }
 }
 
-/// If the task is dropped with its runtime, the refill fails, so that no caller waits for ever. Its grant is uncertain,
-/// as after a crash: the store counts it as held.
+/// If the task is dropped with its runtime, the refill fails, so that no caller waits for ever. If the store had granted
+/// it, it counts as held by this process, as after a crash.
 impl<S: Store> Drop for RefillTask<S> {
     fn drop(&mut self) {
         if self.is_under_way {
-            self.ended(Err(StoreError::RuntimeEnded.into()));
+            self.end(Err(StoreError::RuntimeEnded.into()));
         }
     }
 }
@@ -132,7 +132,7 @@ impl TaskCount {
         self.count.load(Ordering::Acquire) > 0
     }
 
-    /// Completes when a grant arrives, or a task that runs now ends.
+    /// Completes when a refill or another task ends.
     pub(super) fn ended(&self) -> Notified<'_> {
         self.ended.notified()
     }

@@ -1,4 +1,4 @@
-//! The scopes in memory: sixty-four tables with a lock each, so that callers seldom wait for each other.
+//! The cells, one for each scope in memory: 64 tables with a lock each, so that callers seldom wait for each other.
 //!
 //! Invariant: a cell is only seen under the lock of its shard, so no caller holds one that was removed.
 
@@ -33,7 +33,7 @@ pub(super) struct CellId<'a> {
 
 impl CellId<'_> {
     #[inline]
-    fn is(&self, cell: &Cell) -> bool {
+    fn matches(&self, cell: &Cell) -> bool {
         cell.scope() == self.scope.as_bytes() && cell.series.has_name_of(self.series)
     }
 }
@@ -45,39 +45,39 @@ impl Shards {
     }
 
     #[inline]
-    pub(super) fn with_cell<R>(&self, at: CellId<'_>, visit: impl FnOnce(&mut Cell) -> R) -> Option<R> {
-        let hash = hash(&self.hasher, at.series, at.scope.as_bytes());
-        self.shard(hash).lock().find_mut(hash, |cell| at.is(cell)).map(visit)
+    pub(super) fn with_cell<R>(&self, id: CellId<'_>, visit: impl FnOnce(&mut Cell) -> R) -> Option<R> {
+        let hash = hash(&self.hasher, id.series, id.scope.as_bytes());
+        self.shard(hash).lock().find_mut(hash, |cell| id.matches(cell)).map(visit)
     }
 
-    /// Visits a cell, which is made if `may_make` allows it, and removes it if it is removable afterwards.
+    /// Visits a cell, created if it is missing, and prunes it. `None` if `may_create`, called under the lock, forbids it.
     pub(super) fn with_cell_or_new<R>(
         &self,
-        at: CellId<'_>,
-        may_make: impl FnOnce() -> bool,
+        id: CellId<'_>,
+        may_create: impl FnOnce() -> bool,
         visit: impl FnOnce(&mut Cell) -> R,
     ) -> Option<R> {
         let hasher = &self.hasher;
-        let hash_at = hash(hasher, at.series, at.scope.as_bytes());
-        let mut shard = self.shard(hash_at).lock();
-        if !may_make() {
+        let hash_value = hash(hasher, id.series, id.scope.as_bytes());
+        let mut shard = self.shard(hash_value).lock();
+        if !may_create() {
             return None;
         }
         let rehash = |cell: &Cell| hash(hasher, &cell.series, cell.scope());
-        let entry = shard.entry(hash_at, |cell| at.is(cell), rehash);
-        let new = || Cell::new(at.series.clone(), at.scope);
+        let entry = shard.entry(hash_value, |cell| id.matches(cell), rehash);
+        let new = || Cell::new(id.series.clone(), id.scope);
         Some(visit_then_prune(entry.or_insert_with(new), visit))
     }
 
     /// Visits a cell if it exists, and removes it if it is removable afterwards.
     pub(super) fn visit_then_prune<R>(
         &self,
-        at: CellId<'_>,
+        id: CellId<'_>,
         visit: impl FnOnce(&mut Cell) -> R,
     ) -> Option<R> {
-        let hash = hash(&self.hasher, at.series, at.scope.as_bytes());
+        let hash = hash(&self.hasher, id.series, id.scope.as_bytes());
         let mut shard = self.shard(hash).lock();
-        Some(visit_then_prune(shard.find_entry(hash, |cell| at.is(cell)).ok()?, visit))
+        Some(visit_then_prune(shard.find_entry(hash, |cell| id.matches(cell)).ok()?, visit))
     }
 
     pub(super) fn each(&self, mut visit: impl FnMut(&Cell)) {
@@ -86,8 +86,8 @@ impl Shards {
         }
     }
 
-    pub(super) fn any(&self, is_one: impl Fn(&Cell) -> bool) -> bool {
-        self.shards.iter().any(|shard| shard.0.lock().iter().any(&is_one))
+    pub(super) fn any(&self, matches: impl Fn(&Cell) -> bool) -> bool {
+        self.shards.iter().any(|shard| shard.0.lock().iter().any(&matches))
     }
 
     /// Removes the cells that `remove` selects; called under the shard's lock.
@@ -167,9 +167,9 @@ mod tests {
     #[test]
     fn an_unused_cell_is_removed_and_none_is_made_without_permission() {
         let (shards, series) = (Shards::new(1), series("a"));
-        let at = CellId { series: &series, scope: "name=a" };
-        assert!(shards.with_cell_or_new(at, || false, |_| ()).is_none());
-        assert!(shards.with_cell_or_new(at, || true, |_| ()).is_some(), "made, and then removed unused");
+        let id = CellId { series: &series, scope: "name=a" };
+        assert!(shards.with_cell_or_new(id, || false, |_| ()).is_none());
+        assert!(shards.with_cell_or_new(id, || true, |_| ()).is_some(), "made, and then removed unused");
         assert_eq!(shards.len(), 0);
     }
 

@@ -1,4 +1,4 @@
-//! Positions for one call: from memory, or granted for this call alone where memory could not keep the promise.
+//! Positions for one call: from memory or, if that could not keep the promise, granted *directly*, for this call alone.
 
 use tokio::sync::SemaphorePermit;
 
@@ -13,7 +13,7 @@ use crate::scope::{ScopeId, ScopeKey};
 use crate::series::{Promise, Series};
 use crate::store::{Store, StoreError};
 
-/// Max calls on their way to the store together. They share commits, so more would only wait in memory.
+/// Max direct grants under way. They share commits, so more would only wait in memory.
 pub(super) const CALLS_MAX: usize = 10_000;
 
 /// Adopted numbers that one call skips before it is refused. Each costs three commits.
@@ -21,9 +21,9 @@ const CUTS_MAX: usize = 64;
 
 #[derive(Clone, Copy)]
 pub(crate) enum TakeRequest {
-    /// In any number of ranges.
+    /// Positions in any number of ranges.
     Any(u64),
-    /// In one range: `INCRBY` answers with the last position, and the caller owns all of them.
+    /// Consecutive positions: `INCRBY` answers with the last, and the caller owns all of them.
     Run(u64),
 }
 
@@ -62,8 +62,8 @@ impl<S: Store> Dispenser<S> {
         self.take_request(series, scope, TakeRequest::Any(count)).await
     }
 
-    /// Invariant: memory gives a run from one range, and the store grants one range, so a run never includes positions
-    /// of another caller. In an ordered series, what lies before a run is recorded as lost before the run is taken.
+    /// Invariant: a run comes from one held range or from one grant, so it never includes positions of another caller. In
+    /// an ordered series, held positions before a run are recorded as lost before the run is taken.
     pub(crate) async fn take_request(
         &self,
         series: &Series,
@@ -81,7 +81,7 @@ impl<S: Store> Dispenser<S> {
             return answer;
         }
         match self.grant_call_once(call, GrantPurpose::HandOut).await {
-            // The space may be at its end, or an adopted number may follow too soon: a held range reaches past it.
+            // The space may end, or an adopted number may follow too soon: a held range may reach past it.
             Err(exhausted @ (IssueError::Exhausted { .. } | IssueError::HeldElsewhere { .. })) => {
                 self.take_held(call, true).await.unwrap_or(Err(exhausted))
             }
@@ -89,13 +89,13 @@ impl<S: Store> Dispenser<S> {
         }
     }
 
-    /// `None` if the store should grant the run alone; never with `must_wait`.
+    /// `None`, never with `must_wait`: the store should grant the run directly.
     async fn take_held(&self, call: Call<'_>, must_wait: bool) -> Option<TakeResult> {
-        // Called under the shard's lock: once a closed series was swept from a shard, nothing of it is added again.
-        let may_make = || self.may_hold(call.series);
+        // Called under the shard's lock: no cell of a closed series is added after the sweep of its shard.
+        let may_create = || self.may_hold(call.series);
         let take = |cell: &mut Cell| cell.take(call.wanted, must_wait);
-        let at = CellId { series: call.series, scope: call.scope.as_str() };
-        let Some(taken) = self.inner.shards.with_cell_or_new(at, may_make, take) else {
+        let id = CellId { series: call.series, scope: call.scope.as_str() };
+        let Some(taken) = self.inner.shards.with_cell_or_new(id, may_create, take) else {
             return Some(match self.direct_purpose(call.series) {
                 Some(purpose) => self.grant_call(call, purpose).await,
                 None => Err(self.refusal(call.series, call.scope)),
@@ -120,7 +120,7 @@ impl<S: Store> Dispenser<S> {
         self.try_take_request(series, scope, TakeRequest::Any(count))
     }
 
-    /// Takes a run only from the range in use.
+    /// Takes a run only from the first held range.
     #[inline]
     pub(crate) fn try_take_request(
         &self,
@@ -131,8 +131,8 @@ impl<S: Store> Dispenser<S> {
         if wanted.count() == 0 || !self.may_hold(series) {
             return None;
         }
-        let at = CellId { series, scope };
-        let (taken, refill) = self.inner.shards.with_cell(at, |cell| cell.try_take(wanted))??;
+        let id = CellId { series, scope };
+        let (taken, refill) = self.inner.shards.with_cell(id, |cell| cell.try_take(wanted))??;
         self.inner.start_refill(refill);
         Some(taken)
     }
@@ -144,8 +144,7 @@ impl<S: Store> Dispenser<S> {
         Err(IssueError::Store { scope_id: call.scope_id(), error: StoreError::Forked })
     }
 
-    /// The purpose with which the store grants each call, if positions in memory could not keep the promise: commits
-    /// order the calls to several nodes.
+    /// The purpose of direct grants, if memory could not keep the promise: between nodes, only commits keep the order.
     pub(crate) fn direct_purpose(&self, series: &Series) -> Option<GrantPurpose> {
         let is_direct = || self.inner.store.is_shared() || series.is_uncached();
         match series.promise() {
@@ -155,7 +154,7 @@ impl<S: Store> Dispenser<S> {
         }
     }
 
-    /// From now on the store grants each call of the series. On return, nothing of it is held.
+    /// From now on the store grants each call of the series directly. On return, nothing of it is held.
     pub(crate) async fn stop_caching(&self, series: &Series) {
         // In a fork the store refuses the next call.
         if self.is_forked() {
@@ -179,8 +178,8 @@ impl<S: Store> Dispenser<S> {
         if self.is_closing() { IssueError::Stopping } else { IssueError::Retired { scope_id } }
     }
 
-    /// Has the store grant this call alone. Where an adopted number follows too soon for a run, the positions before it
-    /// are given up; a gapless series refuses instead.
+    /// Has the store grant this call directly. If an adopted number follows too soon for a run, the positions before it
+    /// are recorded as lost; a gapless series refuses instead.
     async fn grant_call(&self, call: Call<'_>, purpose: GrantPurpose) -> TakeResult {
         let mut answer = self.grant_call_once(call, purpose).await;
         let mut cuts = 0;
@@ -188,7 +187,7 @@ impl<S: Store> Dispenser<S> {
             && call.wanted.is_run()
             && purpose == GrantPurpose::HandOut
             && cuts < CUTS_MAX
-            && self.give_up_before_adopted(call, error.left()).await?
+            && self.lose_before_adopted(call, error.left()).await?
         {
             answer = self.grant_call_once(call, purpose).await;
             cuts += 1;
@@ -210,8 +209,8 @@ impl<S: Store> Dispenser<S> {
         granted.map(|grant| grant.range.into()).map_err(refused)
     }
 
-    /// Gives up the `left` positions before an adopted number, if there is room for a run after it.
-    async fn give_up_before_adopted(&self, call: Call<'_>, left: u64) -> Result<bool, IssueError> {
+    /// Records the `left` positions before an adopted number as lost, if there is room for a run after it.
+    async fn lose_before_adopted(&self, call: Call<'_>, left: u64) -> Result<bool, IssueError> {
         let (series, store, count) = (call.series, &self.inner.store, call.wanted.count());
         if left == 0 || left >= count {
             return Ok(false);

@@ -77,18 +77,19 @@ impl Cell {
         }
     }
 
-    /// After the last grant: each caller in turn gets its positions, if enough are left.
-    pub(super) fn serve_remainder(&mut self, elsewhere: bool) {
+    /// When the store has nothing left: each caller in turn gets its positions if enough are held, else an error.
+    pub(super) fn serve_remainder(&mut self, held_elsewhere: bool) {
         loop {
             self.serve();
             let Some(queue) = &mut self.waiters else { return };
             if queue.first_run().is_some_and(|count| self.held.longest_run() >= count) {
-                // Its run lies after other ranges, which are given up before it is taken.
+                // Its run lies after other ranges, which the next refill releases as lost.
                 return;
             }
             if let Some(waiter) = queue.pop_front() {
                 let left = if waiter.wanted.is_run() { self.held.longest_run() } else { self.held.count() };
-                waiter.refuse(&self.scope_id(), self.series.end(), GrantError::Exhausted { left, elsewhere });
+                let error = GrantError::Exhausted { left, held_elsewhere };
+                waiter.refuse(&self.scope_id(), self.series.end(), error);
             }
             self.waiters.take_if(|queue| queue.waiting.is_empty());
         }

@@ -122,7 +122,7 @@ impl From<StoreError> for AssignError {
 impl AssignRequest {
     /// The first position from `next` on that the rules accept, and its number.
     pub fn first_accepted(&self, next: u64) -> Result<(Position, Box<str>), AssignError> {
-        let exhausted = || AssignError::Grant(GrantError::Exhausted { left: 0, elsewhere: false });
+        let exhausted = || AssignError::Grant(GrantError::Exhausted { left: 0, held_elsewhere: false });
         let last = self.end.min(next.saturating_add(REJECTED_MAX)).checked_sub(1).and_then(Position::new);
         let bounds = Position::new(next).zip(last).filter(|(first, last)| first <= last);
         let (first, last) = bounds.ok_or_else(exhausted)?;

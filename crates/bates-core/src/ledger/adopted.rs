@@ -17,16 +17,16 @@ const FREE_MIN: u64 = 100_000;
 /// Max adopted positions inside one held range: each is kept in memory.
 const SKIPPED_MAX: usize = 16_384;
 
-/// Invariant: they are complete from where the cursor may stand during the batch, also after a release.
+/// Invariant: complete from the lowest position where the cursor may stand during the batch, also after a release.
 #[derive(Clone, Debug)]
 pub struct AdoptedPositions {
     /// Ascending.
     positions: Vec<u64>,
     /// Every adopted position below this one is known.
     known_to: u64,
+    /// The lowest position where the cursor may stand during the batch.
     from: u64,
-    /// Number of free positions that must be known.
-    free: u64,
+    free_needed: u64,
     page_rows: usize,
 }
 
@@ -38,7 +38,7 @@ pub struct AdoptedPage {
 
 impl Default for AdoptedPositions {
     fn default() -> Self {
-        Self { positions: Vec::new(), known_to: u64::MAX, from: 0, free: 0, page_rows: PAGE_MIN }
+        Self { positions: Vec::new(), known_to: u64::MAX, from: 0, free_needed: 0, page_rows: PAGE_MIN }
     }
 }
 
@@ -67,13 +67,13 @@ impl AdoptedPositions {
             return Self::default();
         }
         // More requests may join the batch before it is decided.
-        let free = free.saturating_mul(4).max(FREE_MIN / 10).saturating_add(cursor.next - from);
-        Self { known_to: from, from, free, ..Self::default() }
+        let free_needed = free.saturating_mul(4).max(FREE_MIN / 10).saturating_add(cursor.next - from);
+        Self { known_to: from, from, free_needed, ..Self::default() }
     }
 
     /// The page to read next; `None` once enough is known.
     pub fn missing_page(&self) -> Option<AdoptedPage> {
-        let is_enough = || self.known_to - self.from >= self.free + self.positions.len() as u64;
+        let is_enough = || self.known_to - self.from >= self.free_needed + self.positions.len() as u64;
         let is_missing = self.known_to != u64::MAX && (self.positions.is_empty() || !is_enough());
         is_missing.then_some(AdoptedPage { from: self.known_to, limit: self.page_rows })
     }
@@ -98,7 +98,7 @@ impl AdoptedPositions {
     /// The first run of free positions from `next` on: at most `count`, below `end`. `None` if none is free.
     pub(super) fn free_run(&self, mut next: u64, count: u64, end: u64) -> StoreResult<Option<PositionRange>> {
         let known_end = end.min(self.known_to);
-        let mut ahead = self.from(next).iter().copied().peekable();
+        let mut ahead = self.at_or_after(next).iter().copied().peekable();
         while ahead.next_if_eq(&next).is_some() {
             next += 1;
         }
@@ -115,7 +115,7 @@ impl AdoptedPositions {
     ) -> StoreResult<Option<(PositionRange, Vec<Position>)>> {
         let known_end = end.min(self.known_to);
         let (mut at, mut to, mut free, mut between) = (next, next, 0, Vec::new());
-        let mut adopted = self.from(next).iter().copied();
+        let mut adopted = self.at_or_after(next).iter().copied();
         loop {
             let ahead = adopted.next().unwrap_or(known_end).min(known_end);
             let run = ahead.saturating_sub(at).min(count - free);
@@ -150,12 +150,12 @@ impl AdoptedPositions {
         }
     }
 
-    fn from(&self, next: u64) -> &[u64] {
+    fn at_or_after(&self, next: u64) -> &[u64] {
         &self.positions[self.positions.partition_point(|position| *position < next)..]
     }
 }
 
-/// An error if no free position is known before the end of the scope: a later request finds the cursor further on.
+/// An error if none is known to be free, and adopted positions before `end` were not all read. A later batch reads on.
 fn known<T>(free: Option<T>, known_end: u64, end: u64) -> StoreResult<Option<T>> {
     if free.is_none() && known_end < end { Err(too_many()) } else { Ok(free) }
 }

@@ -14,7 +14,7 @@ use crate::series::Promise;
 use crate::store::{Cursor, StoreError, StoreResult};
 use bates_pattern::Position;
 
-/// `keys` are those of the whole batch: a key that a request uses here is known to the scopes that are decided later.
+/// `keys` are those of the whole batch: a key used here is known when later scopes are decided.
 pub fn decide<'r>(
     before: &ScopeBefore,
     scope_id: &ScopeId,
@@ -72,7 +72,7 @@ impl Decider<'_> {
                 self.change.used_to_if_exhausted = Some(request.held_from.unwrap_or(next));
                 self.change.held_from = self.change.held_from.and(request.held_from);
             }
-            return Err(GrantError::Exhausted { left, elsewhere: false });
+            return Err(GrantError::Exhausted { left, held_elsewhere: false });
         };
         let version = self.move_to(range.to()).version;
         match request.purpose {
@@ -144,8 +144,7 @@ impl Decider<'_> {
         Ok(positions.iter().filter(|position| position.value() < next).count() as u64)
     }
 
-    /// Invariant: only positions that the holder holds are lost. In a store that was restored from a backup, another
-    /// holder may have been granted the others.
+    /// Invariant: only positions that the holder holds are lost: a restored store may have granted the others again.
     fn give_up(&mut self, unused: &[PositionRange]) {
         let held = &self.before.held;
         let kept = held.difference(&RangeSet::of(unused.iter().copied()));
@@ -193,7 +192,7 @@ impl Decider<'_> {
         }
     }
 
-    /// As `next`, for operators: no limit of scopes, and a new scope begins where the series was pinned to begin.
+    /// As `next`, for operators: without a limit of scopes, and a new scope begins at the pinned start of the series.
     fn next_for_operator(&self) -> StoreResult<u64> {
         match (self.cursor, self.before.series) {
             (Some(cursor), _) => Ok(cursor.next),

@@ -1,4 +1,4 @@
-//! Requests for positions, grants, and positions given back.
+//! Requests for positions, grants, and releases of unused positions.
 
 use crate::range::PositionRange;
 use crate::scope::ScopeId;
@@ -9,9 +9,9 @@ use bates_pattern::Position;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrantRequest {
     pub scope_id: ScopeId,
-    /// At least 1. Fewer are granted at the end of the space and, except to hold, before adopted positions; never 0.
+    /// At least 1. Fewer are granted at the end of the space and, unless the purpose is `Hold`, before adopted positions.
     pub count: u64,
-    /// How many of them callers wait for now. Less than `count` only to hold.
+    /// How many of them callers wait for now. Less than `count` only for `Hold`.
     pub count_needed: u64,
     /// Where a new scope begins.
     pub start: u64,
@@ -21,7 +21,7 @@ pub struct GrantRequest {
     pub purpose: GrantPurpose,
     /// The promise that this process knows; a shared store refuses an outdated one. `None` is not checked.
     pub promise: Option<Promise>,
-    /// To hold: the first position that the process still holds of earlier ranges. It has handed out all below it.
+    /// For `Hold`: the first position that the process still holds of earlier ranges. It has handed out all below it.
     pub held_from: Option<u64>,
 }
 
@@ -40,13 +40,13 @@ impl GrantRequest {
 /// How granted positions are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GrantPurpose {
-    /// They are held in memory and handed out later.
+    /// The process holds them in memory and hands them out later.
     Hold,
     /// They go into a shared pool; the process that asked holds them until they are there.
     Pool,
-    /// This answer hands them out: all or none.
+    /// For one caller, now: all or none.
     HandOut,
-    /// This answer hands them out: all or none, and written to the ledger in the same commit.
+    /// Like `HandOut`, and the same commit writes them to the table `ledger`: for gapless series.
     Issue,
 }
 
@@ -73,7 +73,7 @@ pub struct ReleaseRequest {
     pub range: PositionRange,
     /// The version of the cursor after the grant.
     pub version: u64,
-    /// Other positions that were held and cannot be given back: they are gaps.
+    /// Other positions that were held and cannot be released: they become gaps.
     pub lost: Vec<PositionRange>,
 }
 
@@ -89,12 +89,12 @@ pub enum ReleaseOutcome {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GrantError {
-    /// Fewer positions are left than were asked for, and a part is of no use; or none is left.
+    /// No position is left, or fewer than a request for all or none wants.
     #[error("only {left} positions are left")]
     Exhausted {
         left: u64,
         /// Whether other nodes may still hold some.
-        elsewhere: bool,
+        held_elsewhere: bool,
     },
     #[error("the series has {0} scopes, its limit")]
     TooManyScopes(u64),

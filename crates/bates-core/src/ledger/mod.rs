@@ -1,4 +1,5 @@
-//! The numbering rules: what each request for a scope gets, and what changes in the store.
+//! The numbering rules: what each request for a scope gets, and what changes in the store. (The table `ledger` of a
+//! store is something else: the positions that gapless series issued.)
 //!
 //! A store loads the rows that a batch touches, calls [`decide()`] for each scope, and writes each [`ScopeChange`] in the
 //! same transaction. Must never know a database, a clock or randomness.
@@ -93,9 +94,9 @@ pub struct ScopeBefore {
     pub series: Option<SeriesBefore>,
     /// A store that is not shared leaves it out.
     pub promise: Option<Promise>,
-    /// Those that the batch may meet: see [`AdoptedPositions::for_requests`].
+    /// Those that matter to the batch: see [`AdoptedPositions::for_requests`].
     pub adopted: AdoptedPositions,
-    /// The first position that this process still holds. A store with several nodes leaves it out.
+    /// The first position that this process still holds. A shared store leaves it out.
     pub held_from: Option<u64>,
     /// Positions that a crashed process held and that are not reported as lost yet.
     pub crashed: RangeSet,
@@ -123,17 +124,17 @@ pub struct ScopeChange {
     pub cursor: Option<Cursor>,
     /// The series has one more scope.
     pub is_new: bool,
-    /// For the ledger; adjacent ranges are joined.
+    /// For the table `ledger`; adjacent ranges are joined.
     pub issued: Vec<PositionRange>,
     /// Ranges that this process holds from now on.
     pub held: Vec<PositionRange>,
     /// Ranges that this process holds for a pool.
     pub pooled: Vec<PositionRange>,
-    /// Ranges that callers have, for a store that keeps the held positions of a process as one range.
+    /// Ranges granted to callers directly, for a store that keeps the held positions of a process as one range.
     pub handed_out: Vec<PositionRange>,
     /// This process has handed out all that it held below this position.
     pub used_to: Option<u64>,
-    /// As `used_to`, because the scope is exhausted: see [`Decision::set_holders`].
+    /// Becomes `used_to` if the scope is exhausted, and the store needs it: see [`Decision::set_holders`].
     pub used_to_if_exhausted: Option<u64>,
     /// This process holds nothing below this position any more, except what `held` adds.
     pub released_to: Option<u64>,
@@ -174,15 +175,15 @@ impl Decision {
         self.outcomes.iter().any(|outcome| matches!(outcome.error(), Some(GrantError::Exhausted { .. })))
     }
 
-    /// For an exhausted scope: `holds_spent` if this node holds ranges in the store, `is_elsewhere` if others do.
-    pub fn set_holders(&mut self, holds_spent: bool, is_elsewhere: bool) {
+    /// For an exhausted scope. `has_spent_rows`: the store believes that this node holds positions that it has handed out.
+    pub fn set_holders(&mut self, has_spent_rows: bool, is_held_elsewhere: bool) {
         let Self { outcomes, change } = self;
-        change.used_to = change.used_to.max(change.used_to_if_exhausted.filter(|_| holds_spent));
+        change.used_to = change.used_to.max(change.used_to_if_exhausted.filter(|_| has_spent_rows));
         for outcome in outcomes {
             if let Outcome::Grant(Err(error)) | Outcome::Assign(Err(AssignError::Grant(error))) = outcome
-                && let GrantError::Exhausted { elsewhere, .. } = error
+                && let GrantError::Exhausted { held_elsewhere, .. } = error
             {
-                *elsewhere = is_elsewhere;
+                *held_elsewhere = is_held_elsewhere;
             }
         }
     }

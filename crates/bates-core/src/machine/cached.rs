@@ -21,12 +21,11 @@ pub struct PreparedScope {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotCached {
-    /// Nothing of the scope is in memory; it is being fetched.
-    #[error("no number of the scope is in memory just now: ask again, or wait for one")]
-    Now,
+    #[error("no number of the scope is in memory yet; it is being fetched: ask again, or wait for it")]
+    Fetching,
     /// The series is gapless or audited, shows a date that must be computed, or is ordered and has documents.
-    #[error("each number of this series has to be waited for")]
-    Never,
+    #[error("this series issues no number from memory: wait for each one")]
+    Uncacheable,
     #[error("this process was forked from the one that holds the numbers: only that one hands them out")]
     Forked,
     #[error("the numbering machine is closed")]
@@ -42,7 +41,7 @@ impl PreparedScope {
 }
 
 impl SeriesEntry {
-    /// Where the series shows a date and `params` has none, the scope keeps the date of `moment` for good.
+    /// If the series shows a date and `params` has none, the scope always shows the date of `moment`.
     pub fn prepare(&self, params: ScopeParams<'_>, moment: Timestamp) -> Result<PreparedScope, ScopeError> {
         let OpenScope { scope, scope_id, .. } = self.open_scope(params, || moment)?;
         Ok(PreparedScope { scope, key: scope_id.scope })
@@ -58,7 +57,7 @@ impl<S: Store> Machine<S> {
     pub fn try_next(&self, entry: &SeriesEntry, of: &PreparedScope) -> Result<(Position, String), NotCached> {
         // Invariant: a number that must be recorded or written to the store first never leaves this way.
         if entry.spec.audit.is_on() || self.dispenser.direct_purpose(&entry.series).is_some() {
-            return Err(NotCached::Never);
+            return Err(NotCached::Uncacheable);
         }
         while let Some(taken) = self.dispenser.try_take(&entry.series, of.key.as_str(), 1) {
             let Some(position) = Position::new(taken.first.from()) else { continue };
@@ -75,10 +74,10 @@ impl<S: Store> Machine<S> {
             return Err(NotCached::Stopping);
         }
         self.dispenser.prefetch(&entry.series, &of.key);
-        Err(NotCached::Now)
+        Err(NotCached::Fetching)
     }
 
-    /// The next `count` positions of the scope of `key`, in one run, if held in memory. `scope` is scratch space.
+    /// The next `count` positions of the scope of `key`, in one range, if held in memory. `scope` is scratch space.
     pub fn try_next_by_key(
         &self,
         entry: &SeriesEntry,
@@ -86,7 +85,7 @@ impl<S: Store> Machine<S> {
         count: u64,
         scope: &mut String,
     ) -> Option<TakenPositions> {
-        if entry.is_uncached {
+        if entry.bypasses_hot_path {
             return None;
         }
         scope.clear();

@@ -7,8 +7,8 @@ use crate::scope::ScopeId;
 use crate::series::OpenScope;
 use crate::store::Store;
 
-/// Numbers taken and rendered in one go.
-const CHUNK: u64 = 4_096;
+/// Max numbers taken and rendered before other tasks may run.
+const CHUNK_MAX: u64 = 4_096;
 
 /// Gives up after this many rejected positions in a row.
 const REJECTED_MAX: u64 = 1_000_000;
@@ -26,7 +26,7 @@ pub(crate) struct NumberedRange {
 }
 
 impl TakenNumbers {
-    /// Adds the numbers of positions, and answers how many they are.
+    /// Adds the numbers of positions, and returns how many they are.
     fn add(&mut self, open: &OpenScope<'_>, taken: &TakenPositions, keeps_ranges: bool) -> usize {
         let before = self.numbers.len();
         self.numbers.add(&open.scope, taken);
@@ -62,7 +62,7 @@ impl<S: Store> Machine<S> {
     ) -> Result<UnclaimedPositions<'m, S, TakenNumbers>, NextError> {
         let taken = TakenNumbers { numbers: Numbers::of(open.entry.spec.value), ranges: Vec::new() };
         let mut unclaimed = UnclaimedPositions::new(self, &open.scope_id, taken);
-        let (mut asked, mut rejected) = (count.min(CHUNK), 0);
+        let (mut asked, mut rejected) = (count.min(CHUNK_MAX), 0);
         while unclaimed.len() != count {
             // Invariant: no more positions are taken than numbers are missing, so no accepted position is left over.
             match self.take_positions(open, TakeRequest::Any(asked)).await {
@@ -84,7 +84,7 @@ impl<S: Store> Machine<S> {
                 let all = NextError::AllRejected { positions: rejected };
                 return if unclaimed.len() == 0 { Err(all) } else { Ok(unclaimed) };
             }
-            asked = (count - unclaimed.len()).min(CHUNK);
+            asked = (count - unclaimed.len()).min(CHUNK_MAX);
             if asked > 0 {
                 // Lets other tasks of this thread run.
                 tokio::task::yield_now().await;
@@ -94,8 +94,7 @@ impl<S: Store> Machine<S> {
     }
 }
 
-/// Positions taken that the caller does not have yet. Burned on drop: the caller stopped waiting, or a write that
-/// must come first failed.
+/// Positions taken and not answered yet. Burned on drop: the caller stopped waiting, or a write before the answer failed.
 pub(crate) struct UnclaimedPositions<'m, S: Store, T: HasRanges> {
     machine: &'m Machine<S>,
     scope_id: &'m ScopeId,
@@ -107,7 +106,7 @@ pub(crate) trait HasRanges {
 }
 
 impl HasRanges for TakenNumbers {
-    /// Without rejected positions: they are no gaps.
+    /// Without rejected positions, which are not gaps.
     fn ranges(&self) -> RangeSet {
         RangeSet::of(self.numbers.positions_from(0).map(PositionRange::one))
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use crate::recall::{Holder, POLL, live_holders};
+use crate::recall::{Holder, POLL_INTERVAL, live_holders};
 use crate::runtime::Runtime;
 use crate::series::{Definition, SeriesName};
 use crate::store::{Store, StoreError, StoreResult};
@@ -138,7 +138,7 @@ pub async fn recall_from_nodes<A: Store>(
         if silent.is_empty() || runtime.elapsed() >= deadline {
             return Ok(silent);
         }
-        runtime.sleep(POLL).await;
+        runtime.sleep(POLL_INTERVAL).await;
     }
 }
 

@@ -93,7 +93,6 @@ impl KeyTemplate {
         }
     }
 
-    /// Whether a key is of this template.
     pub fn matches(&self, key: &str) -> bool {
         let Some(mut rest) = key.strip_prefix(&*self.prefix) else { return false };
         for (_, literal) in &self.parameters {

@@ -1,8 +1,8 @@
 //! Creates, changes and retires series at run time.
 //!
 //! A retired series keeps its pin and its cursors, so a later series of its name must be the same or is refused. Before
-//! a changed series is published, everything that the old entry holds in memory is sealed and given back, and nothing
-//! new begins under it: a call that found the old entry waits for the new one, or is refused if the series is retired.
+//! a changed series is published, the positions that the old entry holds in memory are released, and nothing new begins
+//! under it: a call that found the old entry waits for the new one, or is refused if the series is retired.
 //! An ordered series that numbers documents holds nothing in memory, and neither does its replacement: a call that
 //! found the old entry may still be granted a number.
 
@@ -63,8 +63,7 @@ impl<S: Store> Machine<S> {
         }
     }
 
-    /// Changes limits, rejection rules, audit or promise of a series that was created at run time. No other call
-    /// changes the description while `change` runs.
+    /// Changes limits, rejection rules, audit or promise of a series that was created at run time, one call at a time.
     pub async fn change_series<E: From<MachineError>>(
         &self,
         name: &SeriesName,
@@ -114,10 +113,10 @@ impl<S: Store> Machine<S> {
     pub async fn raise_floor(
         &self,
         entry: &SeriesEntry,
-        name: ScopeParams<'_>,
+        params: ScopeParams<'_>,
         floor: u64,
     ) -> Result<u64, NextError> {
-        let open = self.open_scope(entry, name)?;
+        let open = self.open_scope(entry, params)?;
         Ok(self.raise_scope_floor(entry, open.key(), floor).await?)
     }
 
@@ -177,7 +176,7 @@ impl<S: Store> Machine<S> {
         if let Some(entry) = current() {
             return Some(entry);
         }
-        // Another node may have changed it. If the store cannot be read, what this node knows has to do.
+        // Another node may have changed it. If the store cannot be read, use what this node knows.
         let _ = Box::pin(self.sync_series()).await;
         drop(self.series_sync.lock().await);
         current()

@@ -48,8 +48,8 @@ pub struct SeriesEntry {
     pub(crate) accepted: AcceptedShare,
     pub(crate) has_changed_rules: bool,
     pub(crate) counts: Arc<Counts>,
-    /// Whether a number must be waited for: its date is computed, or it is recorded first.
-    pub(crate) is_uncached: bool,
+    /// Whether `try_next_by_key` must refuse it: a number needs today's date, or is recorded first.
+    pub(crate) bypasses_hot_path: bool,
     pub(crate) document_notify: Arc<Notify>,
 }
 
@@ -98,8 +98,8 @@ impl SeriesEntry {
     }
 
     /// Whether its numbers are the positions themselves, so that they can be answered as integers.
-    pub fn is_plain_count(&self) -> bool {
-        self.series.pattern().is_plain_count()
+    pub fn numbers_are_positions(&self) -> bool {
+        self.series.pattern().numbers_are_positions()
     }
 
     /// The numbers among this many positions: exact without rejection, else an estimate.

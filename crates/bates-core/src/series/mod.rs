@@ -1,4 +1,5 @@
-//! A series: a named numbering, and the limits within which it is handed out.
+//! A series: a named numbering, and its limits. A *description* (the user's text) is read into a [`SeriesSpec`]. The part
+//! that decides texts is its [`Definition`], which the store pins. A [`SeriesEntry`] is the open series of a machine.
 
 mod change;
 mod definition;
@@ -39,13 +40,13 @@ const WAITERS_MAX: usize = 1_000_000;
 /// The limits of a series. In a description they count numbers; an open series has them in positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Positions in the first range of a scope. Each later range is eight times as large, up to `lease_max`.
+    /// Positions in the first range of a scope. Each later range is eight times as large as the last, up to `lease_max`.
     pub lease_min: u64,
     /// Positions in the largest range. It bounds the loss in a crash: see [`Limits::crash_skip_max`].
     pub lease_max: u64,
     /// When this share of a range is left, the next one is fetched. If it is too low, callers wait for the store.
     pub watermark_percent: u8,
-    /// How many callers may wait for one scope. More are refused as busy, so memory stays flat.
+    /// How many callers may wait for one scope. More are refused as busy, so memory is bounded.
     pub waiters_max: usize,
     /// How many scopes a series may have. A careless client must not fill the disk.
     pub scopes_max: u64,
@@ -130,11 +131,11 @@ impl Caching {
 
     /// Forbids holding, and runs `empty` to release all held positions. On return, nothing is held.
     pub(crate) async fn stop(&self, empty: impl Future<Output = ()>) {
-        let leaving = async {
+        let emptying = async {
             self.is_stopped.store(true, Ordering::Release);
             empty.await;
         };
-        self.has_emptied.get_or_init(|| leaving).await;
+        self.has_emptied.get_or_init(|| emptying).await;
     }
 }
 

@@ -53,7 +53,7 @@ pub(crate) async fn open_series<S: Store>(
     };
     Ok(SeriesEntry {
         parameters: spec.parameters(&pattern),
-        is_uncached: pattern.needs_date() || spec.audit.is_on(),
+        bypasses_hot_path: pattern.needs_date() || spec.audit.is_on(),
         series: Series::new(spec.name.clone(), pattern, spec.promise, checked.start, limits)
             .with_caching(caching),
         counts: store.counts(&spec.name),
@@ -74,8 +74,7 @@ fn pinned_order(spec: &SeriesSpec, permutation_key: Option<Vec<u8>>) -> MachineR
     Ok(Order::Shuffled(key?))
 }
 
-/// Checks a description and counts the numbers that its rules accept. That may take a second, so it blocks no async
-/// thread.
+/// Checks a description and counts the numbers that its rules accept: on a blocking thread, as it may take a second.
 async fn check_and_count(
     runtime: &dyn Runtime,
     spec: SeriesSpec,

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use super::{MachineResult, SeriesEntry, SeriesName, SeriesSpec};
 use crate::scope::KeyTemplate;
 
-/// Changed by making another one.
+/// Published as a whole: a change builds another one.
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_field_names, reason = "each is an index of the series")]
 pub struct Registry {
     by_name: BTreeMap<SeriesName, Arc<SeriesEntry>>,
-    /// Keys without a parameter, whole.
+    /// By the whole key, if it has no parameter.
     by_key: BTreeMap<Box<str>, Arc<SeriesEntry>>,
-    /// Keys with parameters, by the text before the first. No prefix begins with another.
+    /// By the text of the key before its first parameter. No prefix begins with another.
     by_prefix: BTreeMap<Box<str>, Arc<SeriesEntry>>,
 }
 
@@ -61,7 +61,7 @@ impl Registry {
         others.try_for_each(|other| spec.check_distinct_from(&other.spec))
     }
 
-    /// Replaces the series of the same name.
+    /// A copy in which the entry replaces the series of its name.
     pub(crate) fn with(&self, entry: SeriesEntry) -> Self {
         let mut registry = self.without(&entry.spec.name);
         registry.insert(entry);
@@ -72,7 +72,7 @@ impl Registry {
     pub(crate) fn insert(&mut self, entry: SeriesEntry) {
         let entry = Arc::new(entry);
         if let Some(key) = entry.key() {
-            self.keys_like(key).insert(key.prefix().into(), entry.clone());
+            self.index_of(key).insert(key.prefix().into(), entry.clone());
         }
         self.by_name.insert(entry.spec.name.clone(), entry);
     }
@@ -86,11 +86,11 @@ impl Registry {
     pub(crate) fn remove(&mut self, name: &SeriesName) {
         let entry = self.by_name.remove(name);
         if let Some(key) = entry.as_ref().and_then(|entry| entry.key()) {
-            self.keys_like(key).remove(key.prefix());
+            self.index_of(key).remove(key.prefix());
         }
     }
 
-    fn keys_like(&mut self, key: &KeyTemplate) -> &mut BTreeMap<Box<str>, Arc<SeriesEntry>> {
+    fn index_of(&mut self, key: &KeyTemplate) -> &mut BTreeMap<Box<str>, Arc<SeriesEntry>> {
         if key.parameters().next().is_some() { &mut self.by_prefix } else { &mut self.by_key }
     }
 }

@@ -1,4 +1,4 @@
-//! The description of a series, and why it can be refused.
+//! The specification of a series, and why it can be refused.
 
 use bates_pattern::{Pattern, PatternError, Position, Reject, Reset};
 
@@ -8,7 +8,7 @@ use crate::code::ErrorCode;
 use crate::scope::KeyTemplate;
 use crate::store::StoreError;
 
-/// A series as a configuration describes it.
+/// The description of a series, parsed.
 #[derive(Clone, Debug)]
 pub struct SeriesSpec {
     pub name: SeriesName,

@@ -1,8 +1,7 @@
 //! Opens the series that the store has descriptions of, and synchronizes with changes by other nodes.
 //!
 //! A node that synchronizes late is safe: the text of a series is pinned and each position is granted to one node, so no
-//! number comes twice. Only limits, and whether the series exists, are late. The ranges of the old entry are sealed
-//! before the new one is published.
+//! number comes twice. Only limits, and whether the series exists, are late.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,7 +20,7 @@ pub type SpecReader = fn(&SeriesName, &str) -> Result<SeriesSpec, Box<str>>;
 #[derive(Debug, Default)]
 pub struct SyncReport {
     pub changed: bool,
-    /// Series that cannot be opened here, for example because their keys meet those of this node's configuration.
+    /// Series that cannot be opened here, for example because their keys overlap with those of this node's configuration.
     pub refused: Vec<MachineError>,
 }
 

@@ -7,8 +7,7 @@ use crate::scope::{ScopeId, ScopeKey};
 use crate::series::SeriesName;
 use bates_pattern::Position;
 
-/// Each call that moves a cursor loads the scope, lets [`crate::ledger::decide`] decide, and writes the change, in one
-/// transaction.
+/// A call that moves a cursor loads the scope, calls [`crate::ledger::decide`], and writes the change: in one transaction.
 ///
 /// Invariant: when a call answers with a grant, the cursor past it is on disk. A call that was cancelled or failed may
 /// have moved the cursor: then its range is lost, never granted again.
@@ -34,12 +33,10 @@ pub trait CursorStore: Send + Sync + 'static {
     /// The ranges that were issued one by one in a gapless scope, ascending, neighbours joined.
     async fn issued_ranges(&self, scope_id: ScopeId) -> StoreResult<Vec<PositionRange>>;
 
-    /// Records positions that were granted to this process and reached no caller as gaps, `burned`. A second call
-    /// changes nothing.
+    /// Records granted positions that reached no caller as gaps, `burned`. A second call changes nothing.
     async fn burn(&self, burned: Vec<(ScopeId, PositionRange)>) -> StoreResult<()>;
 
-    /// Raises a cursor to `floor`, or creates it there; a higher cursor stays. Ranges that were granted before lie below
-    /// the floor: recall them afterwards.
+    /// Raises a cursor to `floor`, or creates it there; a higher one stays. Recall earlier ranges afterwards.
     async fn raise_floor(&self, scope_id: ScopeId, floor: u64) -> StoreResult<Cursor>;
 
     /// Adopts positions of a scope, creating it if it is new: another system has issued their numbers, so no later grant
@@ -54,6 +51,6 @@ pub trait CursorStore: Send + Sync + 'static {
 pub struct Cursor {
     /// The first position not yet granted.
     pub next: u64,
-    /// Raised by every write, so that a holder that slept does not mistake a new cursor for the one it left.
+    /// Raised by every write: a release has no effect if the cursor was written since the grant.
     pub version: u64,
 }

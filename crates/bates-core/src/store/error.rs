@@ -29,7 +29,7 @@ pub enum StoreError {
          `bates series promise {series} {found}`"
     )]
     PromisePinned { series: Box<str>, pinned: Box<str>, found: Box<str> },
-    #[error("series {series:?} promises {pinned} now, and this process has not followed yet: try again")]
+    #[error("series {series:?} promises {pinned} now, and this process does not know it yet: try again")]
     PromiseChanged { series: Box<str>, pinned: Promise },
     /// The user's own documents, which lie outside the store, could not be read.
     #[error("{0}")]

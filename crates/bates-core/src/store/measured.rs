@@ -1,4 +1,4 @@
-//! A store with measured calls for numbers: how often it grants or fails, and how long it takes.
+//! A store whose calls for numbers are measured: how often it grants or fails, and how long it takes.
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -38,7 +38,7 @@ impl<S> MeasuredStore<S> {
         Self { store, runtime, latency, counts, process: ProcessGuard::current() }
     }
 
-    /// A series keeps its counts when it is retired and made again.
+    /// A series keeps its counts when it is retired and created again.
     pub(crate) fn counts(&self, series: &SeriesName) -> Arc<Counts> {
         self.counts.write().entry(series.clone()).or_default().clone()
     }

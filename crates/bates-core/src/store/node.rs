@@ -32,7 +32,7 @@ pub trait NodeStore: Send + Sync + 'static {
         async { Ok(()) }
     }
 
-    /// Reports that this process holds nothing any more: it has handed out the rest of its ranges.
+    /// Reports, at a clean stop, that this process holds nothing any more: it has handed out, released or given up all.
     async fn leave(&self) -> StoreResult<()> {
         async { Ok(()) }
     }

@@ -11,7 +11,7 @@ pub trait SeriesStore: Send + Sync + 'static {
     /// The id of the store: made with it, the same for all nodes and after a move.
     fn identity(&self) -> Uuid;
 
-    /// Whether other nodes issue from the same cursors: then positions in memory keep no order.
+    /// Whether other nodes issue from the same cursors: then positions in memory have no order between nodes.
     fn is_shared(&self) -> bool {
         false
     }
@@ -52,6 +52,6 @@ pub trait SeriesStore: Send + Sync + 'static {
         0
     }
 
-    /// Makes a durable write without meaning, to check that the store can be written.
+    /// Checks that the store can be written, with a durable write that changes nothing.
     async fn probe(&self) -> StoreResult<()>;
 }

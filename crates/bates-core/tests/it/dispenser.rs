@@ -98,7 +98,7 @@ async fn callers_above_the_limit_are_refused_as_busy_and_lose_nothing() {
     assert_eq!(store.counts(), [32], "all waiting callers share one refill");
     let refused = dispenser.take(&series, &scope("a"), 1).await.unwrap_err();
     assert_eq!((refused.code().name(), refused.code().may_burn()), ("busy", false));
-    assert!(refused.to_string().contains("3 callers wait already"), "{refused}");
+    assert!(refused.to_string().contains("3 callers are waiting"), "{refused}");
     store.let_through(10);
     let mut served = Vec::new();
     for caller in waiting {

@@ -63,7 +63,7 @@ async fn numbers_come_by_name_and_by_key_from_one_scope() {
     assert_eq!(taken.positions().collect::<Vec<_>>(), [1003], "the order of the parameters does not matter");
     assert!(machine.try_next_by_key(by_key, "id-pool:PROJ:9013", 1, &mut room).is_none(), "another scope");
     assert!(machine.series_by_key("id-pool:PROJ").is_none() && machine.series_by_key("unknown").is_none());
-    assert!(!entry.is_plain_count() && machine.series("counter").unwrap().is_plain_count());
+    assert!(!entry.numbers_are_positions() && machine.series("counter").unwrap().numbers_are_positions());
 }
 
 #[tokio::test]

@@ -66,7 +66,7 @@ impl Recorder {
 async fn write_all(recorder: Recorder, shared: Arc<Shared>) {
     while let Some(calls) = recorder.next() {
         let records: Vec<&AuditRecord> = calls.iter().flat_map(|call| &call.records).collect();
-        let written = with_retries(shared.settings.patience, || write(&shared, &records)).await;
+        let written = with_retries(shared.settings.timeout, || write(&shared, &records)).await;
         let answer = written.map_err(Failure::into_store_error);
         for call in calls {
             let _ = call.answer.send(answer.clone());

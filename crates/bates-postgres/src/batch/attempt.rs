@@ -1,4 +1,4 @@
-//! One attempt of a batch: one transaction, two round trips. Knows whether a failed commit was rolled back or may exist.
+//! One attempt of a batch: one transaction, two round trips. Says whether a failed commit was rolled back or is unknown.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::sql::LockedSeries;
 use super::writes::{CommitError, Writes};
 use super::{Job, Shared, document, sql};
 use crate::error::Failure;
-use crate::lineage::Entry;
+use crate::lineage::CommitId;
 use crate::read;
 use crate::retry::in_time;
 use crate::session::Session;
@@ -22,8 +22,10 @@ use crate::session::Session;
 pub(crate) type Decisions = Vec<Option<Decision>>;
 
 pub(crate) enum AttemptError {
+    /// Nothing was committed.
     Failed(Failure),
-    Unknown { entry: Entry, decisions: Decisions, reason: Box<str> },
+    /// Whether the batch was committed is unknown.
+    Unknown { commit: CommitId, decisions: Decisions, reason: Box<str> },
 }
 
 impl<E: Into<Failure>> From<E> for AttemptError {
@@ -40,35 +42,34 @@ pub(crate) async fn attempt(
     groups: &mut [Group<Job>],
     creates_scopes: bool,
 ) -> Result<Decisions, AttemptError> {
-    let patience = shared.settings.patience;
-    let deadline = || Instant::now() + patience;
+    let timeout = shared.settings.timeout;
+    let deadline = || Instant::now() + timeout;
     let session = in_time(deadline(), Session::take(&shared.pool, shared.settings)).await?;
-    let entry = shared.lineage.entry(line);
-    let mut loaded = in_time(deadline(), load(shared, &session, entry, groups, creates_scopes)).await?;
+    let commit = shared.lineage.next_commit(line);
+    let mut loaded = in_time(deadline(), load(shared, &session, commit, groups, creates_scopes)).await?;
     add_late_calls(shared, groups);
     let mut decisions = decide_all(&mut loaded, groups, creates_scopes);
     in_time(deadline(), load_holders(shared, &session, groups, &mut decisions)).await?;
     if decisions.iter().flatten().all(|decision| decision.change.is_empty()) {
         // Nothing was written. Without an answer, the connection is closed.
-        if let Ok(Ok(())) = tokio::time::timeout(patience, session.batch_execute("ROLLBACK")).await {
+        if let Ok(Ok(())) = tokio::time::timeout(timeout, session.batch_execute("ROLLBACK")).await {
             session.give_back();
         }
         return Ok(decisions);
     }
     let committed = {
         let writes = Writes::of(groups, &loaded.keys, &decisions);
-        tokio::time::timeout(patience, writes.commit(shared, &session, entry)).await
+        tokio::time::timeout(timeout, writes.commit(shared, &session, commit)).await
     };
-    match committed
-        .unwrap_or_else(|_| Err(CommitError::Unknown("the database did not answer in time".into())))
-    {
+    let late = |_| Err(CommitError::Unknown("the database did not answer in time".into()));
+    match committed.unwrap_or_else(late) {
         Ok(()) => {
             session.give_back();
-            shared.lineage.committed(entry);
+            shared.lineage.committed(commit);
             Ok(decisions)
         }
         Err(CommitError::RolledBack(failure)) => Err(AttemptError::Failed(failure)),
-        Err(CommitError::Unknown(reason)) => Err(AttemptError::Unknown { entry, decisions, reason }),
+        Err(CommitError::Unknown(reason)) => Err(AttemptError::Unknown { commit, decisions, reason }),
     }
 }
 
@@ -87,16 +88,16 @@ struct Loaded {
     series: BTreeMap<String, LockedSeries>,
     /// The scopes that have a cursor, by the index of their group.
     scopes: BTreeMap<usize, ScopeBefore>,
-    /// The keys of calls that came before the locks.
+    /// The keys of calls that came before the locks; no other call has one.
     keys: IdempotencyKeys,
 }
 
-/// The first round trip: begins, enters the batch on its line, locks and reads. Invariant: every node locks keys, then
+/// The first round trip: begins, records the commit on its line, locks and reads. Invariant: every node locks keys, then
 /// series, then cursors, each in their order. So a batch that waits for a key holds no lock that the owner of the key needs.
 async fn load(
     shared: &Shared,
     session: &Session,
-    entry: Entry,
+    commit: CommitId,
     groups: &[Group<Job>],
     creates_scopes: bool,
 ) -> Result<Loaded, Failure> {
@@ -106,28 +107,28 @@ async fn load(
     names.dedup();
     let keys = IdempotencyKeys::of(groups.iter().flat_map(|group| &group.jobs).map(|job| &job.request));
     let uses = keys.first_uses();
-    let (began, entered, inserted, series, cursors) = tokio::join!(
+    let (began, recorded, inserted, series, cursors) = tokio::join!(
         biased;
         session.begin(),
-        shared.lineage.enter(session, entry),
-        document::insert_keys(session, &uses, entry.batch),
+        shared.lineage.record_and_check(session, commit),
+        document::insert_keys(session, &uses, commit.batch),
         sql::lock_series(session, &names),
         sql::lock_cursors(session, &scope_ids)
     );
     began?;
-    entered?;
-    let states = key_states(session, &uses, inserted?, entry).await?;
+    recorded?;
+    let states = key_states(session, &uses, inserted?, commit).await?;
     let missing = || Failure::Transient("a key that was inserted is missing".into());
     let mut loaded = Loaded { keys: keys.learn(states).ok_or_else(missing)?, ..Loaded::default() };
     loaded.series.extend(series?);
-    for sql::LockedCursor { at, cursor, adopted_to, promise } in cursors? {
-        let requests = groups[at].jobs.iter().map(|job| &job.request);
+    for sql::LockedCursor { index, cursor, adopted_to, promise } in cursors? {
+        let requests = groups[index].jobs.iter().map(|job| &job.request);
         let mut adopted = AdoptedPositions::for_requests(cursor, adopted_to, requests);
         while let Some(page) = adopted.missing_page() {
-            adopted.add_page(read::adopted(session, scope_ids[at], page.from, page.limit).await?);
+            adopted.add_page(read::adopted(session, scope_ids[index], page.from, page.limit).await?);
         }
         let scope = ScopeBefore { cursor: Some(cursor), promise, adopted, ..ScopeBefore::default() };
-        loaded.scopes.insert(at, scope);
+        loaded.scopes.insert(index, scope);
     }
     Ok(loaded)
 }
@@ -137,12 +138,12 @@ async fn key_states(
     session: &Session,
     uses: &[(&IdempotencyKey, KeyUse)],
     inserted: u64,
-    entry: Entry,
+    commit: CommitId,
 ) -> Result<Vec<KeyState>, Failure> {
     if inserted == uses.len() as u64 {
         return Ok(vec![KeyState::New; uses.len()]);
     }
-    Ok(document::key_states(session, uses, entry.batch).await?)
+    Ok(document::key_states(session, uses, commit.batch).await?)
 }
 
 /// Reads which nodes still hold positions of exhausted scopes, under the locks.
@@ -163,10 +164,9 @@ async fn load_holders(
         .iter()
         .map(|(scope_id, decision)| (*scope_id, decision.change.used_to_if_exhausted.unwrap_or(0)))
         .collect();
-    for sql::Holders { at, is_spent, elsewhere } in
-        sql::holders(session, &scopes, shared.lineage.node).await?
-    {
-        exhausted[at].1.set_holders(is_spent, elsewhere);
+    let holders = sql::holders(session, &scopes, shared.lineage.node).await?;
+    for sql::ScopeHolders { index, has_spent_rows, is_held_elsewhere } in holders {
+        exhausted[index].1.set_holders(has_spent_rows, is_held_elsewhere);
     }
     Ok(())
 }

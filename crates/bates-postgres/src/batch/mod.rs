@@ -24,9 +24,10 @@ use crate::lineage::{self, COMMITS_MISSING, Lineage};
 use crate::retry::Backoff;
 use crate::session::with_session;
 use attempt::{AttemptError, Decisions, attempt};
-use queue::{Batch, Call, Group, Queue};
+use queue::{Batch, Group, Queue, QueueItem};
 use writes::CURSOR_MOVED_BACK;
 
+/// The parts of the store that its batches use too.
 pub(crate) struct Shared {
     pub(crate) pool: Pool,
     pub(crate) settings: Settings,
@@ -36,6 +37,7 @@ pub(crate) struct Shared {
 
 struct Job {
     request: Request,
+    /// The era in which it was submitted.
     era: u64,
     answer: oneshot::Sender<Outcome>,
 }
@@ -43,7 +45,7 @@ struct Job {
 /// A generous estimate of the bytes of a document besides its body: number, key, ledger and indexes.
 const ROW_BYTES: usize = 4_096;
 
-impl Call for Job {
+impl QueueItem for Job {
     fn bytes(&self) -> usize {
         let Request::Assign(assign) = &self.request else { return 0 };
         match &assign.content {
@@ -52,8 +54,8 @@ impl Call for Job {
         }
     }
 
-    /// Invariant: keys are inserted before cursors are locked, and adopted positions are read from the lowest position of
-    /// the cursor. So a request with a key, or one that moves the cursor back, must come before the locks.
+    /// Invariant: before the cursors are locked, keys are inserted, and it is settled from where adopted positions are read.
+    /// So a request with a key, or one that moves the cursor back, must come before the locks.
     fn may_join_late(&self) -> bool {
         match &self.request {
             Request::Grant(_) => true,
@@ -80,8 +82,8 @@ impl Group<Job> {
         self.jobs.retain(|job| !job.answer.is_closed());
     }
 
-    /// A range that was granted in an earlier era becomes a gap: in a restored database, another caller may have got it in
-    /// a write of the same version. No cursor has version 0, so the release has no effect.
+    /// A range that was granted in an earlier era becomes a gap: in a restored database, a grant to another caller may have
+    /// the same version. No cursor has version 0, so the cursor stays.
     fn void_old_releases(&mut self, era: u64) {
         for job in self.jobs.iter_mut().filter(|job| job.era != era) {
             if let Request::Release(release) = &mut job.request {
@@ -118,13 +120,13 @@ impl Shared {
     }
 
     /// Stops the other nodes for a reason that only this node has noticed. A reason that comes from the database is not
-    /// written: it may be over by now. `seen` is the last acceptance that this node knew before it noticed.
-    pub(crate) async fn stop_other_nodes(&self, reason: &str, seen: i64) {
+    /// written: it may be over by now. `accepted_at` is the last acceptance that this node knew before it noticed.
+    pub(crate) async fn stop_other_nodes(&self, reason: &str, accepted_at: i64) {
         if ![COMMITS_MISSING, CURSOR_MOVED_BACK].contains(&reason) {
             return;
         }
         let _ = with_session(&self.pool, self.settings, |session| async move {
-            lineage::stop(&session, reason, seen).await
+            lineage::stop(&session, reason, accepted_at).await
         })
         .await;
     }
@@ -134,7 +136,7 @@ pub(crate) fn store_closed() -> StoreError {
     StoreError::Unavailable("the store is closed".into())
 }
 
-/// Serves batches on a line as long as calls wait.
+/// Serves one batch after the other on a line, as long as calls wait.
 async fn run(shared: Arc<Shared>, mut batch: Batch<Job>) {
     loop {
         let scope_ids: Vec<ScopeId> = batch.groups.iter().map(|group| group.scope_id.clone()).collect();
@@ -150,37 +152,37 @@ async fn run(shared: Arc<Shared>, mut batch: Batch<Job>) {
 /// Serves one batch: first the existing scopes, then the new ones. Returns the line to continue with.
 async fn serve(shared: &Arc<Shared>, line: i32, mut groups: Vec<Group<Job>>) -> i32 {
     let mut creates_scopes = false;
-    let mut backoff = Backoff::new(shared.settings.patience);
+    let mut backoff = Backoff::new(shared.settings.timeout);
     loop {
         groups.retain_mut(Group::has_callers);
         if groups.is_empty() {
             return line;
         }
-        let seen = shared.lineage.acceptances();
+        let accepted_at = shared.lineage.accepted_at();
         match attempt(shared, line, &mut groups, creates_scopes).await {
             Ok(decisions) => {
                 groups = answer(groups, decisions);
                 creates_scopes = true;
-                backoff = Backoff::new(shared.settings.patience);
+                backoff = Backoff::new(shared.settings.timeout);
             }
             Err(AttemptError::Failed(failure)) => {
                 let is_transient = matches!(failure, Failure::Transient(_));
                 if !is_transient || !backoff.pause().await {
                     if let Failure::Refused(OpenError::Stopped(reason)) = &failure {
-                        shared.stop_other_nodes(reason, seen).await;
+                        shared.stop_other_nodes(reason, accepted_at).await;
                     }
                     fail(groups, &failure.into_store_error());
                     return line;
                 }
             }
-            Err(AttemptError::Unknown { entry, decisions, reason }) => {
-                backoff = Backoff::new(shared.settings.patience);
-                match unknown::resolve(shared, entry, &mut backoff).await {
+            Err(AttemptError::Unknown { commit, decisions, reason }) => {
+                backoff = Backoff::new(shared.settings.timeout);
+                match unknown::resolve(shared, commit, &mut backoff).await {
                     Some(true) => (groups, creates_scopes) = (answer(groups, decisions), true),
                     // It will never be committed, so another attempt issues nothing twice.
                     Some(false) => {}
                     None => {
-                        unknown::give_up(shared, entry, groups, decisions, &reason);
+                        unknown::give_up(shared, commit, groups, decisions, &reason);
                         return shared.queue.lock().fresh_line();
                     }
                 }

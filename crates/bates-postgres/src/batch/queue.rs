@@ -1,7 +1,7 @@
-//! The queue of waiting calls, by scope, and the lines that batches run on. Pure: knows no database and no task.
+//! The queue of waiting calls, by scope, and the lines on which batches run: as many as there are connections, each with
+//! one batch at a time. Pure: knows no database and no task.
 //!
-//! Invariant: a scope is in one batch at a time. Later calls join that batch once its locks are held, or wait for the next
-//! one.
+//! Invariant: a scope is in one batch at a time. Later calls join it once its locks are held, or wait for the next one.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -13,7 +13,7 @@ const SCOPES_MAX: usize = 1_000;
 /// Max bytes of documents in one batch, which PostgreSQL keeps in memory. The last document may exceed it.
 const BYTES_MAX: usize = 8 << 20;
 
-pub(crate) trait Call {
+pub(crate) trait QueueItem {
     fn bytes(&self) -> usize;
 
     /// Whether the call may join a batch that already holds its locks.
@@ -45,7 +45,7 @@ pub(crate) struct Batch<J> {
     pub(crate) groups: Vec<Group<J>>,
 }
 
-impl<J: Call> Queue<J> {
+impl<J: QueueItem> Queue<J> {
     pub(crate) fn new(lines: usize) -> Self {
         let lines = i32::try_from(lines.max(1)).unwrap_or(i32::MAX);
         Self { ready: VecDeque::new(), scopes: HashMap::new(), free_lines: (0..lines).rev().collect(), lines }
@@ -53,10 +53,8 @@ impl<J: Call> Queue<J> {
 
     /// Returns a batch to run if a line is free.
     pub(crate) fn push(&mut self, scope_id: ScopeId, job: J) -> Option<Batch<J>> {
-        let waiting = self
-            .scopes
-            .entry(scope_id.clone())
-            .or_insert(Waiting { jobs: VecDeque::new(), is_under_way: false });
+        let idle = Waiting { jobs: VecDeque::new(), is_under_way: false };
+        let waiting = self.scopes.entry(scope_id.clone()).or_insert(idle);
         if waiting.jobs.is_empty() && !waiting.is_under_way {
             self.ready.push_back(scope_id);
         }
@@ -66,7 +64,7 @@ impl<J: Call> Queue<J> {
 
     /// Adds calls that came after the batch was formed.
     pub(crate) fn add_late(&mut self, groups: &mut [Group<J>]) {
-        let bytes: usize = groups.iter().flat_map(|group| &group.jobs).map(Call::bytes).sum();
+        let bytes: usize = groups.iter().flat_map(|group| &group.jobs).map(QueueItem::bytes).sum();
         let mut room = BYTES_MAX.saturating_sub(bytes);
         for group in groups {
             let Some(waiting) = self.scopes.get_mut(&group.scope_id) else { continue };
@@ -122,7 +120,7 @@ impl<J: Call> Queue<J> {
     }
 }
 
-impl<J: Call> Waiting<J> {
+impl<J: QueueItem> Waiting<J> {
     fn take(&mut self, room: &mut usize) -> Vec<J> {
         let fits = |job: &&J| {
             let fits = *room > 0;
@@ -140,8 +138,8 @@ mod tests {
 
     use super::*;
 
-    /// A number above 1,000 counts as that many bytes, and may not board.
-    impl Call for u32 {
+    /// A number above 1,000 counts as that many bytes, and may not join late.
+    impl QueueItem for u32 {
         fn bytes(&self) -> usize {
             if *self > 1_000 { *self as usize } else { 0 }
         }
@@ -175,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_boards_a_running_batch_is_in_no_other_batch() {
+    fn a_call_that_joins_a_running_batch_is_in_no_other_batch() {
         let mut queue = Queue::new(1);
         let mut batch = queue.push(scope_id("a"), 1).unwrap();
         assert!(queue.push(scope_id("b"), 2).is_none() && queue.push(scope_id("a"), 3).is_none());
@@ -190,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_may_not_board_keeps_its_turn_in_the_next_batch() {
+    fn a_call_that_may_not_join_late_keeps_its_turn_in_the_next_batch() {
         let mut queue = Queue::new(1);
         let mut batch = queue.push(scope_id("a"), 1).unwrap();
         for job in [2_000, 2, 3_000] {

@@ -1,5 +1,4 @@
-//! The statements of a batch. They take arrays, so that one statement serves all scopes. Pure SQL: nothing here begins,
-//! commits or decides.
+//! The statements of a batch. Each takes arrays and serves all scopes. Nothing here begins, commits or decides.
 
 use bates_core::ledger::SeriesBefore;
 use bates_core::{Cursor, MissingRange, Position, PositionRange, Promise, ScopeId, ScopeKey};
@@ -16,7 +15,7 @@ pub(crate) struct LockedSeries {
     pub(crate) promise: Option<Promise>,
 }
 
-/// The index of a row in the parameters. SQL ordinality counts from 1.
+/// The index of the scope of a row in the parameters. SQL ordinality counts from 1.
 fn index(row: &Row) -> usize {
     usize::try_from(get_u64(row, 0) - 1).expect("an array index fits usize")
 }
@@ -43,7 +42,7 @@ pub(crate) async fn lock_series(
 }
 
 pub(crate) struct LockedCursor {
-    pub(crate) at: usize,
+    pub(crate) index: usize,
     pub(crate) cursor: Cursor,
     /// The end of the adopted positions.
     pub(crate) adopted_to: u64,
@@ -65,7 +64,7 @@ pub(crate) async fn lock_cursors(
     let rows = session.query(sql, &[&series, &scopes]).await?;
     let read = |row: &Row| {
         let cursor = Cursor { next: get_u64(row, 1), version: get_u64(row, 2) };
-        LockedCursor { at: index(row), cursor, adopted_to: get_u64(row, 3), promise: promise(row, 4) }
+        LockedCursor { index: index(row), cursor, adopted_to: get_u64(row, 3), promise: promise(row, 4) }
     };
     Ok(rows.iter().map(read).collect())
 }
@@ -178,7 +177,7 @@ pub(crate) async fn remove_batch(
     Ok(())
 }
 
-/// Shortens the held ranges of a node to the positions from `used_to` on, which it has not issued.
+/// Shortens the held ranges of a node to the positions from `used_to` on, which it has not handed out.
 pub(crate) async fn shorten_held(
     session: &Session,
     used_to: &[(&ScopeId, u64)],
@@ -202,19 +201,19 @@ pub(crate) async fn shorten_held(
     removed.and(shortened).map(drop)
 }
 
-pub(crate) struct Holders {
-    pub(crate) at: usize,
-    /// Whether this node has rows for held positions that it has already issued.
-    pub(crate) is_spent: bool,
-    pub(crate) elsewhere: bool,
+pub(crate) struct ScopeHolders {
+    pub(crate) index: usize,
+    /// Whether this node has rows for held positions that it has already handed out.
+    pub(crate) has_spent_rows: bool,
+    pub(crate) is_held_elsewhere: bool,
 }
 
-/// The scopes in which a node holds ranges. Each scope comes with the position below which this node has issued all.
+/// The scopes in which any node holds ranges. Each scope comes with the position below which this node has handed out all.
 pub(crate) async fn holders(
     session: &Session,
     scopes: &[(&ScopeId, u64)],
     node: Uuid,
-) -> Result<Vec<Holders>, Error> {
+) -> Result<Vec<ScopeHolders>, Error> {
     let sql = "SELECT r.at, bool_or(held.node = $4 AND held.first < r.spent_to),
                    bool_or(held.node <> $4 AND nodes.seen_at > now() - $5 * interval '1 second')
                FROM UNNEST($1, $2, $3) WITH ORDINALITY AS r (series, scope, spent_to, at)
@@ -224,10 +223,10 @@ pub(crate) async fn holders(
     let (series, keys) = columns(scopes.iter().map(|(scope_id, _)| *scope_id));
     let spent_to = column(scopes, |(_, to)| to_i64(*to));
     let rows = session.query(sql, &[&series, &keys, &spent_to, &node, &CRASHED_AFTER_SECONDS]).await?;
-    let read = |row: &Row| Holders {
-        at: index(row),
-        is_spent: row.get(1),
-        elsewhere: row.get::<_, Option<bool>>(2).unwrap_or(false),
+    let read = |row: &Row| ScopeHolders {
+        index: index(row),
+        has_spent_rows: row.get(1),
+        is_held_elsewhere: row.get::<_, Option<bool>>(2).unwrap_or(false),
     };
     Ok(rows.iter().map(read).collect())
 }

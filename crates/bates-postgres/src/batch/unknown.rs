@@ -1,5 +1,4 @@
-//! Commits whose outcome is unknown because the connection broke. They are looked up, and until then none of their
-//! positions is issued. Must never guess.
+//! Commits whose outcome is unknown because the connection broke. Must never issue their positions before a look-up.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -12,14 +11,14 @@ use super::queue::Group;
 use super::sql::{self, BatchOrigin, Table};
 use super::{Job, Shared};
 use crate::error::Failure;
-use crate::lineage::Entry;
+use crate::lineage::CommitId;
 use crate::retry::Backoff;
 use crate::session::Session;
 
 /// Whether a batch was committed; `None` if the time limit passes first.
-pub(super) async fn resolve(shared: &Shared, entry: Entry, backoff: &mut Backoff) -> Option<bool> {
+pub(super) async fn resolve(shared: &Shared, commit: CommitId, backoff: &mut Backoff) -> Option<bool> {
     loop {
-        match tokio::time::timeout_at(backoff.ends(), look_up(shared, entry)).await {
+        match tokio::time::timeout_at(backoff.ends(), look_up(shared, commit)).await {
             Ok(Ok(committed)) => return Some(committed),
             Ok(Err(_)) if backoff.pause().await => {}
             _ => return None,
@@ -27,21 +26,20 @@ pub(super) async fn resolve(shared: &Shared, entry: Entry, backoff: &mut Backoff
     }
 }
 
-async fn look_up(shared: &Shared, entry: Entry) -> Result<bool, Failure> {
+async fn look_up(shared: &Shared, commit: CommitId) -> Result<bool, Failure> {
     let session = Session::take(&shared.pool, shared.settings).await?;
-    let committed = shared.lineage.look_up(&session, entry).await?;
+    let committed = shared.lineage.look_up(&session, commit).await?;
     session.give_back();
     if committed {
-        shared.lineage.committed(entry);
+        shared.lineage.committed(commit);
     }
     Ok(committed)
 }
 
-/// Fails calls for ranges and ordered numbers, and burns their positions. Calls for gapless numbers and documents wait
-/// until the outcome is known, however long that takes.
+/// Calls for gapless numbers and documents wait until the outcome is known. Others fail, and their positions are burned.
 pub(super) fn give_up(
     shared: &Arc<Shared>,
-    entry: Entry,
+    commit: CommitId,
     groups: Vec<Group<Job>>,
     decisions: Decisions,
     reason: &str,
@@ -69,29 +67,29 @@ pub(super) fn give_up(
             }
         }
     }
-    tokio::spawn(resolve_later(Arc::downgrade(shared), entry, waiting, burned, error));
+    tokio::spawn(resolve_later(Arc::downgrade(shared), commit, waiting, burned, error));
 }
 
 /// Looks the commit up until its outcome is known or the store is dropped.
 async fn resolve_later(
     shared: Weak<Shared>,
-    entry: Entry,
+    commit: CommitId,
     waiting: Vec<(Job, Outcome)>,
     burned: Vec<(ScopeId, PositionRange)>,
     error: StoreError,
 ) {
     let mut backoff = Backoff::new(Duration::ZERO);
     let committed = loop {
-        backoff.pause_anyway().await;
+        backoff.pause_without_limit().await;
         let Some(shared) = shared.upgrade() else { return };
         let look_up = async {
-            let committed = look_up(&shared, entry).await?;
+            let committed = look_up(&shared, commit).await?;
             if committed {
-                write_burned(&shared, entry, &burned).await?;
+                write_burned(&shared, commit, &burned).await?;
             }
             Ok::<_, Failure>(committed)
         };
-        if let Ok(Ok(committed)) = tokio::time::timeout(shared.settings.patience, look_up).await {
+        if let Ok(Ok(committed)) = tokio::time::timeout(shared.settings.timeout, look_up).await {
             break committed;
         }
     };
@@ -102,17 +100,16 @@ async fn resolve_later(
 
 async fn write_burned(
     shared: &Shared,
-    entry: Entry,
+    commit: CommitId,
     burned: &[(ScopeId, PositionRange)],
 ) -> Result<(), Failure> {
-    let ranges: Vec<(&ScopeId, PositionRange)> =
-        burned.iter().map(|(scope_id, range)| (scope_id, *range)).collect();
+    let ranges: Vec<_> = burned.iter().map(|(scope_id, range)| (scope_id, *range)).collect();
     let scope_ids: Vec<&ScopeId> = ranges.iter().map(|(scope_id, _)| *scope_id).collect();
-    let origin = BatchOrigin { node: shared.lineage.node, batch: entry.batch };
+    let origin = BatchOrigin { node: shared.lineage.node, batch: commit.batch };
     let session = Session::take(&shared.pool, shared.settings).await?;
     session.begin().await?;
     sql::write_ranges(&session, Table::Burned, &ranges, origin).await?;
-    sql::remove_batch(&session, &scope_ids, entry.batch).await?;
+    sql::remove_batch(&session, &scope_ids, commit.batch).await?;
     session.commit().await?;
     session.give_back();
     Ok(())

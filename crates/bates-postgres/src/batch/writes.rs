@@ -1,5 +1,4 @@
-//! The writes of a batch: one statement per table, all in one round trip with the commit. Decides whether an error proves
-//! that the batch was not committed.
+//! The writes of a batch and its commit, in one round trip. Decides whether an error proves that it was rolled back.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +13,7 @@ use super::queue::Group;
 use super::sql::{self, BatchOrigin, Table};
 use super::{Job, Shared};
 use crate::error::{Failure, OpenError, describe};
-use crate::lineage::Entry;
+use crate::lineage::CommitId;
 use crate::session::Session;
 
 pub(super) const CURSOR_MOVED_BACK: &str = "a cursor is below positions that were already granted: an operator \
@@ -64,18 +63,18 @@ impl<'b> Writes<'b> {
         writes
     }
 
-    /// The second round trip. If a statement before `COMMIT` is refused, the commit becomes a rollback.
+    /// The second round trip. If a statement before `COMMIT` fails, PostgreSQL rolls back instead.
     pub(super) async fn commit(
         &self,
         shared: &Shared,
         session: &Session,
-        entry: Entry,
+        commit: CommitId,
     ) -> Result<(), CommitError> {
-        let origin = BatchOrigin { node: shared.lineage.node, batch: entry.batch };
+        let origin = BatchOrigin { node: shared.lineage.node, batch: commit.batch };
         let (unused, reused, released, used, lost, moved, scopes, issued, held, pooled, documents, committed) = tokio::join!(
             biased;
-            document::remove_keys(session, &self.unused_keys, entry.batch),
-            document::change_keys(session, &self.reused_keys, entry.batch),
+            document::remove_keys(session, &self.unused_keys, commit.batch),
+            document::change_keys(session, &self.reused_keys, commit.batch),
             sql::delete_held_below(session, &self.released_to, origin.node),
             sql::shorten_held(session, &self.used_to, origin.node),
             sql::write_lost(session, &self.lost),

@@ -132,7 +132,7 @@ impl Link {
         &self,
         work: impl Future<Output = Result<T, E>>,
     ) -> impl Future<Output = Result<T, Failure>> {
-        retry::in_time(Instant::now() + self.settings.patience, work)
+        retry::in_time(Instant::now() + self.settings.timeout, work)
     }
 }
 

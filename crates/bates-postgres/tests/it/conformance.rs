@@ -63,7 +63,7 @@ impl DataSet for InDatabase {
 
     async fn open(&self) -> PostgresStore {
         // The suite makes no claim about speed.
-        let settings = Settings { patience: Duration::from_mins(1), ..Settings::default() };
+        let settings = Settings { timeout: Duration::from_mins(1), ..Settings::default() };
         PostgresStore::open(&self.address, settings, OpenMode::New).await.unwrap()
     }
 }

@@ -125,7 +125,7 @@ fn shown(outcomes: &[Outcome]) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_with_a_key_does_not_join_a_batch_that_holds_its_locks() {
     let (server, store) =
-        start_store(Settings { patience: Duration::from_mins(1), ..Settings::default() }).await;
+        start_store(Settings { timeout: Duration::from_mins(1), ..Settings::default() }).await;
     let calls = vec![document("a"), keyed("a", "k"), document("a"), keyed("a", "k")];
     let outcomes = assign_behind_lock(&server, &store, calls).await;
     assert_eq!(shown(&outcomes), ["a-2 new", "a-4 new", "a-3 new", "a-4 known"]);
@@ -137,7 +137,7 @@ async fn a_call_with_a_key_does_not_join_a_batch_that_holds_its_locks() {
 /// new one and one above the limit, some of them with the same key.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_key_of_a_refused_call_is_not_stored_whatever_its_batch_did() {
-    let settings = Settings { connections: 1, patience: Duration::from_mins(1) };
+    let settings = Settings { connections: 1, timeout: Duration::from_mins(1) };
     let (server, store) = start_store(settings).await;
     store.assign(AssignRequest { end: 2, ..document("ended") }).await.unwrap();
     store.assign(document("later")).await.unwrap();
@@ -168,7 +168,7 @@ async fn the_key_of_a_refused_call_is_not_stored_whatever_its_batch_did() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_call_takes_neither_a_number_nor_its_key() {
     let (server, store) =
-        start_store(Settings { patience: Duration::from_mins(1), ..Settings::default() }).await;
+        start_store(Settings { timeout: Duration::from_mins(1), ..Settings::default() }).await;
     let client = connect(&server.url()).await;
     client.batch_execute("BEGIN; SELECT * FROM bates.cursor FOR UPDATE").await.unwrap();
     let cancelled = enqueue(&store, keyed("a", "k")).await;
@@ -184,7 +184,7 @@ async fn a_cancelled_call_takes_neither_a_number_nor_its_key() {
 #[tokio::test(flavor = "multi_thread")]
 async fn text_that_postgres_cannot_store_does_not_fail_other_calls() {
     let (server, store) =
-        start_store(Settings { patience: Duration::from_mins(1), ..Settings::default() }).await;
+        start_store(Settings { timeout: Duration::from_mins(1), ..Settings::default() }).await;
     let calls = vec![
         document("a"),
         AssignRequest { content: DocumentContent::Document("{\"\0\":1}".into()), ..document("a") },
@@ -297,7 +297,7 @@ async fn a_move_exports_held_ranges_as_uncertain_and_burned_ranges_as_burned() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mark_waits_for_open_changes_of_documents() {
     let (server, store) =
-        start_store(Settings { patience: Duration::from_mins(1), ..Settings::default() }).await;
+        start_store(Settings { timeout: Duration::from_mins(1), ..Settings::default() }).await;
     let (store, client) = (Arc::new(store), connect(&server.url()).await);
     client.batch_execute("BEGIN; UPDATE bates.document SET state = 'abandoned'").await.unwrap();
     let marking = store.clone();

@@ -8,8 +8,8 @@ use bates_testkit::PrivatePostgres;
 
 use super::{connect, open_store, pin_series, request, scope_id};
 
-const ELSEWHERE: GrantError = GrantError::Exhausted { left: 0, elsewhere: true };
-const EXHAUSTED: GrantError = GrantError::Exhausted { left: 0, elsewhere: false };
+const ELSEWHERE: GrantError = GrantError::Exhausted { left: 0, held_elsewhere: true };
+const EXHAUSTED: GrantError = GrantError::Exhausted { left: 0, held_elsewhere: false };
 
 /// A request for `count` positions to hold, of a space of ten.
 fn hold(count: u64, held_from: Option<u64>) -> GrantRequest {

@@ -62,7 +62,7 @@ async fn another_node_answers_a_key_whose_commit_the_first_cannot_look_up() {
         let node = cut_off.clone();
         let waiting = tokio::spawn(async move { node.assign(keyed("a", key)).await });
         proxy.has_cut().await;
-        // Each failure takes as long as the patience; the document is neither burned nor given up.
+        // Each failure takes as long as the timeout; the document is neither burned nor given up.
         for _ in 0..3 {
             assert!(cut_off.cursor(scope_id("a")).await.is_err());
         }
@@ -119,7 +119,7 @@ async fn insert_key(server: &PrivatePostgres, key: &str) -> Client {
 /// for the key.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_waits_for_a_key_locks_no_cursor() {
-    let settings = Settings { patience: Duration::from_mins(1), ..Settings::default() };
+    let settings = Settings { timeout: Duration::from_mins(1), ..Settings::default() };
     let (server, one) = start_store(settings).await;
     let other = open_store(&server.url(), Settings::default(), OpenMode::Existing).await.unwrap();
     let (user, client) = (insert_key(&server, "k").await, connect(&server.url()).await);
@@ -134,7 +134,7 @@ async fn a_call_that_waits_for_a_key_locks_no_cursor() {
 /// opposite orders and for different scopes. The test holds the key `m` until both batches have begun.
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_lock_keys_in_one_order_whatever_the_order_of_requests() {
-    let settings = Settings { connections: 1, patience: Duration::from_mins(1) };
+    let settings = Settings { connections: 1, timeout: Duration::from_mins(1) };
     let (server, one) = start_store(settings).await;
     let other = open_store(&server.url(), settings, OpenMode::Existing).await.unwrap();
     let (gate, middle) = (insert_key(&server, "gate").await, insert_key(&server, "m").await);
@@ -196,7 +196,7 @@ async fn fifty_writers_whose_sessions_are_terminated_get_one_number_per_key_with
 }
 
 async fn fifty_writers(are_ended: bool) -> PrivatePostgres {
-    let settings = Settings { patience: Duration::from_mins(1), ..Settings::default() };
+    let settings = Settings { timeout: Duration::from_mins(1), ..Settings::default() };
     let (server, first) = start_store(settings).await;
     let second = open_store(&server.url(), settings, OpenMode::Existing).await.unwrap();
     let stores = [Arc::new(first), Arc::new(second)];

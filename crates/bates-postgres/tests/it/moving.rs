@@ -35,7 +35,7 @@ fn definition(series: &str) -> Definition {
 
 async fn open(address: &Address) -> PostgresStore {
     // These tests make no claim about speed.
-    let settings = Settings { patience: Duration::from_mins(1), ..Settings::default() };
+    let settings = Settings { timeout: Duration::from_mins(1), ..Settings::default() };
     PostgresStore::open(address, settings, OpenMode::New).await.unwrap()
 }
 

@@ -143,7 +143,7 @@ async fn the_schema_plan_can_be_applied_by_hand_and_serving_needs_no_right_to_cr
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unreachable_server_is_reported_without_its_password() {
     let url = "postgres://bates:hunter2@127.0.0.1:1/numbers";
-    let settings = Settings { patience: std::time::Duration::from_secs(3), ..Settings::default() };
+    let settings = Settings { timeout: std::time::Duration::from_secs(3), ..Settings::default() };
     let refused = open_store(url, settings, OpenMode::Existing).await.err().unwrap();
     let shown = format!("{refused} {refused:?}");
     assert!(shown.contains("refused") && !shown.contains("hunter2"), "{shown}");

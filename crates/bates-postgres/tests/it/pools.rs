@@ -110,7 +110,7 @@ async fn a_pool_grant_not_answered_in_time_is_burned_and_not_held() {
     proxy.cut_and_close(Cut::After);
     assert!(store.grant(request("a", 10, GrantPurpose::Pool)).await.is_err());
     proxy.open();
-    let patient = Settings { patience: Duration::from_mins(1), ..Settings::default() };
+    let patient = Settings { timeout: Duration::from_mins(1), ..Settings::default() };
     let other = open_store(&server.url(), patient, OpenMode::Existing).await.unwrap();
     let reconciliation = loop {
         let reconciliation = reconciliation(&other).await;

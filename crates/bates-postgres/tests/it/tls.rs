@@ -34,7 +34,7 @@ async fn open(server: &PrivatePostgres, host: &str, query: &str) -> Result<bool,
     let name = format!("call{}", CALLS.fetch_add(1, Ordering::Relaxed));
     let url =
         format!("postgres://postgres@{host}:{}/postgres?application_name={name}&{query}", server.port());
-    let settings = Settings { patience: Duration::from_secs(2), ..Settings::default() };
+    let settings = Settings { timeout: Duration::from_secs(2), ..Settings::default() };
     let _store: PostgresStore = open_store(&url, settings, OpenMode::New).await?;
     let sql =
         "SELECT bool_and(ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = $1";

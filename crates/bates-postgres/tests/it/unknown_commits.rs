@@ -13,18 +13,18 @@ use bates_testkit::PrivatePostgres;
 use super::proxy::{Cut, Proxy};
 use super::{connect, open_store, pin_series, request, scope_id};
 
-/// A patience that tests can outlast, but long enough for one commit on a busy machine.
+/// A timeout that tests can outlast, but long enough for one commit on a busy machine.
 pub(crate) const SHORT: Duration = Duration::from_secs(1);
 
 /// A server, a proxy in front of it, and a store behind the proxy. Another store creates the tables first,
-/// because that can take longer than `patience`.
-pub(crate) async fn behind_proxy(patience: Duration) -> (PrivatePostgres, Proxy, PostgresStore) {
+/// because that can take longer than `timeout`.
+pub(crate) async fn behind_proxy(timeout: Duration) -> (PrivatePostgres, Proxy, PostgresStore) {
     let server = PrivatePostgres::start().unwrap();
-    let patient = Settings { patience: Duration::from_mins(1), ..Settings::default() };
+    let patient = Settings { timeout: Duration::from_mins(1), ..Settings::default() };
     pin_series(&open_store(&server.url(), patient, OpenMode::New).await.unwrap()).await;
     let proxy = Proxy::start(server.port()).await;
     let url = server.url().replace(&server.port().to_string(), &proxy.port.to_string());
-    let settings = Settings { patience, ..Settings::default() };
+    let settings = Settings { timeout, ..Settings::default() };
     loop {
         match open_store(&url, settings, OpenMode::Existing).await {
             Ok(store) => return (server, proxy, store),
@@ -117,7 +117,7 @@ async fn a_gapless_grant_waits_until_its_commit_is_known() {
         let node = store.clone();
         let waiting = tokio::spawn(async move { node.grant(request("a", 1, GrantPurpose::Issue)).await });
         proxy.has_cut().await;
-        // Each failure takes as long as the patience; the grant still waits afterwards.
+        // Each failure takes as long as the timeout; the grant still waits afterwards.
         for _ in 0..3 {
             assert!(matches!(store.cursor(scope_id("a")).await, Err(StoreError::Unavailable(_))));
         }
@@ -177,7 +177,7 @@ async fn a_call_cancelled_in_the_queue_takes_no_number() {
 
 /// A new scope is created in a second transaction, after the first is rolled back.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rollback_that_is_never_answered_delays_its_scope_no_longer_than_patience() {
+async fn a_rollback_that_is_never_answered_delays_its_scope_no_longer_than_the_timeout() {
     let (_server, proxy, store) = behind_proxy(SHORT).await;
     proxy.cut(Cut::Silence);
     let first =

@@ -1,5 +1,4 @@
-//! The connected clients, for `CLIENT` and `INFO`. Owns the ids of connections. A command that issues numbers must
-//! never lock this list.
+//! The connected clients and their ids, for `CLIENT` and `INFO`. A command that issues numbers must never lock them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -27,7 +26,7 @@ struct Client {
     info: ClientInfo,
 }
 
-/// What a client sets by `CLIENT SETNAME`, `CLIENT SETINFO` and `HELLO`.
+/// The fields that a client sets with `CLIENT SETNAME`, `CLIENT SETINFO` and `HELLO`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ClientInfo {
     pub(super) name: String,

@@ -1,5 +1,5 @@
-//! One connection: bytes in, commands executed in order, answers out in one write. Must never hold more answers than
-//! its limit: beyond it they are written before the next command runs.
+//! One connection: reads bytes, executes the commands in order, and writes their answers together. Must never hold
+//! `ANSWER_BYTES_MAX` or more when a command begins: such answers are written first.
 
 use std::io;
 use std::pin::pin;
@@ -18,10 +18,10 @@ use super::session::Session;
 use super::{Progress, Reader, Reply};
 use crate::Caller;
 
-/// Enough for a deep pipeline of short commands.
+/// Room for the next read: hundreds of short commands in a pipeline.
 const READ_BYTES: usize = 16 * 1024;
 const ANSWER_BYTES_MAX: usize = 256 * 1024;
-/// Commands to prefetch for while one waits: at most this many scopes share a commit.
+/// Max commands of a pipeline to look ahead while one waits for the store.
 const PREFETCH_MAX: usize = 1_024;
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -29,18 +29,18 @@ pub(super) async fn serve<S: Store>(
     mut stream: TcpStream,
     machine: Arc<Machine<S>>,
     shared: Arc<Shared>,
-    stopping: watch::Receiver<bool>,
+    stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let peer = stream.peer_addr().ok();
     let client = shared.clients.register(peer, stream.local_addr().ok());
     let session = Session::new(shared, client, Caller::from_address(peer));
     // Created once: a new future for each read would take a lock each time.
-    let mut watched = stopping.clone();
+    let mut watched = stop.clone();
     let mut stopped = pin!(watched.changed());
     let mut connection = Connection::new(session, machine);
     loop {
-        let is_open = connection.execute(&mut stream, &stopping).await?;
+        let is_open = connection.execute(&mut stream, &stop).await?;
         connection.write(&mut stream).await?;
         if !is_open {
             return Ok(());
@@ -48,7 +48,7 @@ pub(super) async fn serve<S: Store>(
         connection.input.reserve(READ_BYTES);
         let deadline = connection.command_deadline();
         let read = tokio::select! {
-            // Usually the next commands have arrived already.
+            // Reads first: usually the next commands have arrived already.
             biased;
             read = stream.read_buf(&mut connection.input) => read?,
             () = wait_until(deadline) => return Ok(()),
@@ -80,7 +80,7 @@ struct Connection<S> {
     input: Vec<u8>,
     output: Vec<u8>,
     machine: Arc<Machine<S>>,
-    /// For a command that has arrived only in part.
+    /// Of a command that has arrived only in part.
     deadline: Option<Instant>,
 }
 
@@ -139,7 +139,7 @@ impl<S: Store> Connection<S> {
         Some(outcome)
     }
 
-    /// Prefetches numbers for the commands after a waiting one, so that they share its commit. Returns where it stopped.
+    /// Starts fetching numbers for the commands after one that waits, so that all share a commit. Returns where it stopped.
     fn prefetch(&self, mut at: usize) -> usize {
         let mut reader = Reader::new(self.session.limits());
         for _ in 0..PREFETCH_MAX {

@@ -11,9 +11,9 @@ pub enum ProtocolError {
     InvalidMultibulkLength,
     #[error("Protocol error: invalid bulk length")]
     InvalidBulkLength,
-    #[error("Protocol error: {} multibulk length: the limit is {limit}", blame(*.is_authenticated))]
+    #[error("Protocol error: {} multibulk length: the limit is {limit}", limit_word(*.is_authenticated))]
     TooManyArguments { limit: usize, is_authenticated: bool },
-    #[error("Protocol error: {} bulk length: the limit is {limit}", blame(*.is_authenticated))]
+    #[error("Protocol error: {} bulk length: the limit is {limit}", limit_word(*.is_authenticated))]
     ArgumentTooLong { limit: usize, is_authenticated: bool },
     #[error("Protocol error: too big request: the limit is {limit} bytes")]
     CommandTooLong { limit: usize },
@@ -34,14 +34,14 @@ pub enum ProtocolError {
 }
 
 impl ProtocolError {
-    /// Not HTTP: the web page behind the request could read the answer.
+    /// HTTP is not answered: the web page that caused the request could read the answer.
     pub fn is_answered(self) -> bool {
         self != Self::Http
     }
 }
 
 /// Redis says `unauthenticated` where authentication would have helped.
-fn blame(is_authenticated: bool) -> &'static str {
+fn limit_word(is_authenticated: bool) -> &'static str {
     if is_authenticated { "invalid" } else { "unauthenticated" }
 }
 

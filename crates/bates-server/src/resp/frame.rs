@@ -77,8 +77,7 @@ impl Reader {
         self.limits = limits;
     }
 
-    /// After [`Progress::Incomplete`] the next call must have the same bytes and more after them; after an error the caller
-    /// must close the connection.
+    /// After [`Progress::Incomplete`], call with the same bytes and more after them; after an error, close the connection.
     #[inline]
     pub fn read<'a>(&'a mut self, buffer: &'a [u8]) -> Result<Progress<'a>, ProtocolError> {
         match buffer.first() {

@@ -1,5 +1,4 @@
-//! Commands typed by hand, `INCR "my key"`: splits a line into words. Owns the quoting rules, which are exactly those of
-//! Redis.
+//! Commands typed by hand, `INCR "my key"`: splits a line into words, with exactly the quoting rules of Redis.
 
 use super::error::ProtocolError;
 use super::frame::Span;

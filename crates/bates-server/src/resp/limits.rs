@@ -1,9 +1,8 @@
-//! How much a client may send in one command, and why. Memory must never grow with an announced length, only with the
-//! bytes that have arrived.
+//! How much a client may send in one command. Memory must never grow with an announced length, only with arrived bytes.
 
 use super::error::ProtocolError;
 
-/// Limits of one command. With a secret, a connection begins with [`Limits::UNAUTHENTICATED`].
+/// Limits of one command. If the server has a secret, a connection begins with [`Limits::UNAUTHENTICATED`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Arguments, including the name of the command.
@@ -13,7 +12,7 @@ pub struct Limits {
     pub inline_bytes_max: usize,
     /// Bytes of one command on the wire, including lengths and line ends.
     pub command_bytes_max: usize,
-    /// Whether errors call the limit that of an authenticated client.
+    /// Only chooses the words of an error.
     pub is_authenticated: bool,
 }
 

@@ -15,8 +15,7 @@ use crate::{Access, port};
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub access: Arc<Access>,
-    /// The server closes a connection whose command takes longer to arrive. Between commands, an authenticated client may
-    /// be silent for any time.
+    /// From the first byte of a command to its last. Between commands, an authenticated client may be silent for ever.
     pub command_timeout: Duration,
     /// The server closes the connection of a client that does not read its answers within this time.
     pub write_timeout: Duration,

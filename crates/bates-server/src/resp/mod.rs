@@ -1,7 +1,7 @@
 //! The Redis protocol: every Redis client is a Bates client.
 //!
-//! [`Reader`] and [`Reply`] are pure: they know neither sockets nor commands. The rest turns commands into calls of the
-//! machine: `listener` → `connection` → `command`, one file per command.
+//! [`Reader`] and [`Reply`] only parse and write bytes: they know neither sockets nor commands. The rest turns commands
+//! into calls of the machine: `listener` → `connection` → `command`, one file per command.
 
 mod clients;
 mod command;

@@ -1,5 +1,4 @@
-//! Writes answers as bytes, in both versions of the protocol. Must never let a CR or LF into a line, where it would end
-//! the answer and begin a forged one.
+//! Writes answers as bytes, in RESP2 and RESP3. Must never let a CR or LF into a line: a forged answer could follow.
 
 use std::fmt::Display;
 use std::io::Write as _;
@@ -51,8 +50,9 @@ impl<'o> Reply<'o> {
         self.header(b':', value);
     }
 
+    /// A greater value than RESP can carry becomes the greatest that it can.
     #[inline]
-    pub(super) fn count(&mut self, value: u64) {
+    pub(super) fn unsigned(&mut self, value: u64) {
         self.integer(i64::try_from(value).unwrap_or(i64::MAX));
     }
 
@@ -124,7 +124,7 @@ impl<'o> Reply<'o> {
     fn header(&mut self, kind: u8, number: impl itoa::Integer) {
         let mut digits = itoa::Buffer::new();
         let digits = digits.format(number).as_bytes();
-        // Writes the answer to `INCR`: the buffer grows at most once.
+        // The answer to `INCR` takes this path: the buffer grows at most once.
         self.out.reserve(digits.len() + 3);
         self.out.push(kind);
         self.out.extend_from_slice(digits);

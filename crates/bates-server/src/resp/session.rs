@@ -13,8 +13,8 @@ const WRONG_SECRETS_MAX: u32 = 10;
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) protocol: Protocol,
-    /// A buffer for the key of a scope, reused by each command.
-    pub(super) scope: String,
+    /// Scratch space for a scope key, reused by each command.
+    pub(super) scope_buffer: String,
     pub(super) client: Handle,
     pub(super) shared: Arc<Shared>,
     /// The client, named by its address.
@@ -27,8 +27,8 @@ pub(super) struct Session {
 impl Session {
     pub(super) fn new(shared: Arc<Shared>, client: Handle, peer: Caller) -> Self {
         let caller = shared.settings.access.is_open().then(|| peer.clone());
-        let (protocol, scope) = (Protocol::default(), String::new());
-        Self { protocol, scope, client, shared, peer, caller, wrong_secrets: 0 }
+        let (protocol, scope_buffer) = (Protocol::default(), String::new());
+        Self { protocol, scope_buffer, client, shared, peer, caller, wrong_secrets: 0 }
     }
 
     #[inline]
@@ -44,8 +44,8 @@ impl Session {
         if self.is_authenticated() { Limits::AUTHENTICATED } else { Limits::UNAUTHENTICATED }
     }
 
-    /// Returns whether the secret is right. After a wrong one, the client keeps the caller that it had. The user `default`
-    /// accepts the secret of any token: clients send it if no user is configured.
+    /// Returns whether the secret is right. A wrong one does not end an earlier authentication. The user `default` accepts
+    /// the secret of any token: clients send it if no user is configured.
     pub(super) fn authenticate(&mut self, user: &[u8], secret: &[u8]) -> bool {
         // Compared for every user, so that the time does not reveal which users exist.
         let caller = self.shared.settings.access.authenticate(secret, &self.peer);

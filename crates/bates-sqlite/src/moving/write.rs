@@ -57,7 +57,7 @@ fn each<'p, T>(
 
 fn scope(transaction: &Transaction<'_>, series_id: i64, moved: &MovedScope) -> Result<()> {
     let MovedScope { scope, cursor, ledger, lost, gapless_from } = moved;
-    let at @ ScopeRef { scope, .. } = ScopeRef::new(series_id, scope.as_str());
+    let at @ ScopeRef { scope, .. } = ScopeRef { series_id, scope: scope.as_str() };
     let existing = write::cursor(transaction, series_id, scope)?;
     let Cursor { next, version } = existing.unwrap_or(Cursor { next: 0, version: 0 });
     let cursor = Cursor { next: cursor.next.max(next), version: cursor.version.max(version) };
@@ -82,7 +82,7 @@ fn adopted(
     series_id: i64,
     MovedAdoptions { scope, positions }: &MovedAdoptions,
 ) -> Result<()> {
-    scope::adopt(transaction, ScopeRef::new(series_id, scope.as_str()), positions)
+    scope::adopt(transaction, ScopeRef { series_id, scope: scope.as_str() }, positions)
 }
 
 fn pool(transaction: &Transaction<'_>, series_id: i64, (scope, epoch): &(ScopeKey, u64)) -> Result<()> {

@@ -39,7 +39,7 @@ pub async fn adopted_positions_are_never_granted_and_all_others_are<D: DataSet>(
                     "a grant counts only free ones: {range}"
                 );
             }
-            Err(GrantError::Exhausted { left: 0, elsewhere: false }) => break,
+            Err(GrantError::Exhausted { left: 0, held_elsewhere: false }) => break,
             Err(error) => panic!("{error}"),
         }
     }

@@ -96,7 +96,8 @@ pub async fn grants_stop_exactly_at_the_end_of_the_space<D: DataSet>(data: &D) {
     assert_eq!(grant(&store, near_end(60, GrantPurpose::Hold)).await.range, range(1001, 1061));
     for all_or_none in [GrantPurpose::HandOut, GrantPurpose::Issue] {
         let refused = store.grant(near_end(41, all_or_none)).await;
-        assert_eq!(refused, Err(GrantError::Exhausted { left: 40, elsewhere: false }), "{all_or_none:?}");
+        let expected = Err(GrantError::Exhausted { left: 40, held_elsewhere: false });
+        assert_eq!(refused, expected, "{all_or_none:?}");
     }
     assert_eq!(
         grant(&store, near_end(60, GrantPurpose::Hold)).await.range,
@@ -105,7 +106,7 @@ pub async fn grants_stop_exactly_at_the_end_of_the_space<D: DataSet>(data: &D) {
     );
     assert_eq!(
         store.grant(near_end(1, GrantPurpose::Hold)).await,
-        Err(GrantError::Exhausted { left: 0, elsewhere: false })
+        Err(GrantError::Exhausted { left: 0, held_elsewhere: false })
     );
     assert_eq!(next(&store, scope_id("a")).await, Some(1_101), "a refusal moves nothing");
 }

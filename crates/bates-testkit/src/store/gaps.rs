@@ -101,7 +101,7 @@ pub async fn a_range_handed_out_completely_is_no_longer_held<D: DataSet>(data: &
     let store = open_pinned(data).await;
     let near_end = |count, held_from| GrantRequest { end: 1_021, held_from, ..request(scope_id("a"), count) };
     grant(&store, near_end(20, None)).await;
-    let refused = Err(GrantError::Exhausted { left: 0, elsewhere: false });
+    let refused = Err(GrantError::Exhausted { left: 0, held_elsewhere: false });
     assert_eq!(store.grant(near_end(1, Some(1019))).await, refused);
     assert_eq!(held(&account(&store, "a").await), [range(1019, 1021)], "the unused end is still held");
     assert_eq!(store.grant(near_end(1, None)).await, refused);

@@ -176,7 +176,7 @@ pub async fn a_refused_document_writes_nothing_and_frees_its_key<D: DataSet>(dat
     let short = || AssignRequest { end: 1002, ..keyed_document("a", "first", 1) };
     assert_eq!(assign(&store, short()).await.position.value(), 1001);
     let exhausted = store.assign(AssignRequest { end: 1002, ..keyed_document("a", "second", 1) }).await;
-    assert_eq!(exhausted, Err(AssignError::Grant(GrantError::Exhausted { left: 0, elsewhere: false })));
+    assert_eq!(exhausted, Err(AssignError::Grant(GrantError::Exhausted { left: 0, held_elsewhere: false })));
     let many = store.assign(AssignRequest { scopes_max: 1, ..keyed_document("b", "third", 1) }).await;
     assert_eq!(many, Err(AssignError::Grant(GrantError::TooManyScopes(1))));
     let mut unknown = keyed_document("a", "fourth", 1);

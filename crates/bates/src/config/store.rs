@@ -114,11 +114,11 @@ pub(super) fn read_store(reader: &mut Reader<'_, '_>) -> Option<StoreLocation> {
 fn read_postgres(reader: &mut Reader<'_, '_>, given: &str) -> Option<StoreLocation> {
     let (before, default) = (reader.mistakes.count(), Settings::default());
     let connections = reader.number("store_connections", default.connections as u64, 1..=1_000);
-    let timeout = u64::try_from(default.patience.as_millis()).unwrap_or(u64::MAX);
+    let timeout = u64::try_from(default.timeout.as_millis()).unwrap_or(u64::MAX);
     let timeout = reader.number("store_timeout_ms", timeout, 100..=600_000);
     let settings = Settings {
         connections: usize::try_from(connections).unwrap_or(default.connections),
-        patience: Duration::from_millis(timeout),
+        timeout: Duration::from_millis(timeout),
     };
     let address = Address::parse(given).map_err(OpenError::from);
     let address = address.map_err(|error| reader.add_mistake("store", format!("store: {error}"))).ok()?;

@@ -72,11 +72,11 @@ impl Numbering {
 
     /// The next number if it is in memory, without waiting. Works on any thread.
     ///
-    /// [`NotCached::Now`] means that it is being fetched; only [`Numbering::next`] says whether the scope is exhausted or
+    /// [`NotCached::Fetching`] means that it is being fetched; only [`Numbering::next`] says whether the scope is exhausted or
     /// the store fails. A current-thread runtime fetches while it is driven.
     pub fn try_next(&self) -> Result<Number, NotCached> {
         if self.date.is_none() && self.entry.series().pattern().needs_date() {
-            return Err(NotCached::Never);
+            return Err(NotCached::Uncacheable);
         }
         let ready = self.ready.get_or_init(|| {
             let scope = ScopeParams { parameters: &self.parameters(), date: self.date };

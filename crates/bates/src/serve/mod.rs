@@ -147,7 +147,7 @@ fn redis_example(entry: &SeriesEntry, resp: SocketAddr, is_open: bool) -> Option
     let password = if is_open { "" } else { " -a \"$BATES_SECRET\"" };
     let key = entry.key()?.to_string();
     let key = entry.parameters().fold(key, |key, name| key.replace(&format!("{{{name}}}"), "X"));
-    let (command, count) = if entry.is_plain_count() { ("INCR", "") } else { ("LPOP", " 3") };
+    let (command, count) = if entry.numbers_are_positions() { ("INCR", "") } else { ("LPOP", " 3") };
     Some(format!("redis-cli -p {}{password} {command} {key}{count}", resp.port()))
 }
 

@@ -95,7 +95,7 @@ fn a_request_that_does_not_fit_is_refused_and_later_ones_are_served() {
         grant(1, GrantPurpose::Hold),
     ];
     let Decision { outcomes, change } = decided(&at(95, 7), &requests);
-    let refused = |left| Outcome::Grant(Err(GrantError::Exhausted { left, elsewhere: false }));
+    let refused = |left| Outcome::Grant(Err(GrantError::Exhausted { left, held_elsewhere: false }));
     assert_eq!((&outcomes[0], &outcomes[3]), (&refused(6), &refused(0)));
     assert_eq!((change.issued, change.held), (vec![range(95, 99)], vec![range(99, 101)]));
     assert_eq!(change.cursor, Some(Cursor { next: 101, version: 9 }), "a refusal writes nothing");
@@ -165,7 +165,7 @@ fn adopted_positions_are_never_granted_from_the_same_batch_on() {
     let Decision { outcomes, change } = decided(&at(9, 2), &requests);
     assert_eq!(outcomes[0], Outcome::Adopt(Ok(1)), "one of them was granted before");
     assert_eq!(outcomes[1], Outcome::Release(Ok(ReleaseOutcome::Gap)), "it could hold adopted positions");
-    let short = Outcome::Grant(Err(GrantError::Exhausted { left: 1, elsewhere: false }));
+    let short = Outcome::Grant(Err(GrantError::Exhausted { left: 1, held_elsewhere: false }));
     assert_eq!(outcomes[2], short, "only position 10 is free before the next adopted one");
     let spanned = Grant { range: range(9, 15), version: 4, adopted: positions([9, 11, 12]) };
     assert_eq!(outcomes[3], Outcome::Grant(Ok(spanned)), "a held range spans them");
@@ -267,7 +267,7 @@ fn a_key_whose_first_request_is_refused_goes_to_the_next_or_is_removed() {
     let documents = [document("k", 1, 5), document("k", 2, 9), document("gone", 1, 5)];
     let mut keys = keys(&documents, vec![KeyState::New, KeyState::New]);
     let (answers, _) = assignment(&at(5, 4), &documents, &mut keys);
-    assert_eq!(answers[0], Err(AssignError::Grant(GrantError::Exhausted { left: 0, elsewhere: false })));
+    assert_eq!(answers[0], Err(AssignError::Grant(GrantError::Exhausted { left: 0, held_elsewhere: false })));
     assert_eq!(answers[1].as_ref().map(|assignment| assignment.position.value()), Ok(5));
     let [(key, used)] = &*keys.reused() else { panic!("one key was reused") };
     assert_eq!((&*key.text, used.digest, used.document_id), ("k", [2; 32], documents[1].document_id));

@@ -2,13 +2,13 @@
 
 use super::{Call, Outcome};
 
-/// The name of the Redis user that needs no name. A token may use it instead of its own name.
-const USER: &[u8] = b"default";
+/// The user of a client that sends only a secret, as in Redis. A token may use it instead of its own name.
+const DEFAULT_USER: &[u8] = b"default";
 
 /// `AUTH secret`, `AUTH default secret` or, for a token, `AUTH name secret`.
 pub(super) fn run(call: &mut Call<'_>) -> Outcome {
     let (user, secret) = match (call.command.arg(1), call.command.arg(2), call.command.arg_count()) {
-        (Some(secret), None, _) => (USER, secret),
+        (Some(secret), None, _) => (DEFAULT_USER, secret),
         (Some(user), Some(secret), 3) => (user, secret),
         _ => return call.wrong_arguments(),
     };

@@ -1,7 +1,7 @@
 //! `CLIENT`: the connected clients and their names.
 
 use super::super::session::Session;
-use super::{Call, Command, Reply, shown};
+use super::{Call, Command, Reply, printable};
 
 /// Max length of a name: the server stores and lists it.
 const TEXT_BYTES_MAX: usize = 64;
@@ -14,7 +14,7 @@ pub(super) fn run(call: &mut Call<'_>) {
     let subcommand = command.arg(1).unwrap_or_default().to_ascii_uppercase();
     let mut reply = Reply::new(call.output, session.protocol);
     match (subcommand.as_slice(), command.arg_count()) {
-        (b"ID", 2) => reply.count(session.client.id),
+        (b"ID", 2) => reply.unsigned(session.client.id),
         (b"GETNAME", 2) => match session.client.info().name.as_str() {
             "" => reply.null(),
             name => reply.bulk(name.as_bytes()),
@@ -30,10 +30,10 @@ pub(super) fn run(call: &mut Call<'_>) {
         },
         (b"REPLY", _) => reply.error("ERR", "CLIENT REPLY is not supported: every command is answered"),
         (b"ID" | b"GETNAME" | b"SETNAME" | b"SETINFO" | b"INFO" | b"NO-EVICT" | b"NO-TOUCH", _) => {
-            let subcommand = shown(&subcommand).to_lowercase();
+            let subcommand = printable(&subcommand).to_lowercase();
             reply.error("ERR", format_args!("wrong number of arguments for 'client|{subcommand}' command"));
         }
-        _ => reply.error("ERR", format_args!("unknown subcommand '{}' of CLIENT", shown(&subcommand))),
+        _ => reply.error("ERR", format_args!("unknown subcommand '{}' of CLIENT", printable(&subcommand))),
     }
 }
 
@@ -55,14 +55,14 @@ fn set_name(command: Command<'_>, session: &Session, reply: &mut Reply<'_>) {
 fn set_info(command: Command<'_>, session: &Session, reply: &mut Reply<'_>) {
     let option = command.arg(2).unwrap_or_default().to_ascii_uppercase();
     let Some(text) = command.arg(3).filter(|text| is_name(text)) else {
-        let option = shown(&option);
+        let option = printable(&option);
         return reply.error("ERR", format_args!("{option} is up to 64 visible characters without spaces"));
     };
     let text = String::from_utf8_lossy(text).into();
     match option.as_slice() {
         b"LIB-NAME" => session.client.update(|info| info.library = text),
         b"LIB-VER" => session.client.update(|info| info.library_version = text),
-        _ => return reply.error("ERR", format_args!("Unrecognized option '{}'", shown(&option))),
+        _ => return reply.error("ERR", format_args!("Unrecognized option '{}'", printable(&option))),
     }
     reply.simple("OK");
 }

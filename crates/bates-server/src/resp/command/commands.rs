@@ -1,7 +1,7 @@
 //! `COMMAND`: the table of commands, in the format of Redis 7.
 
 use super::table::{self, Spec, TABLE};
-use super::{Call, NAME_BYTES_MAX, Reply, lower, shown};
+use super::{Call, NAME_BYTES_MAX, Reply, lower, printable};
 
 pub(super) fn run(call: &mut Call<'_>) {
     let command = call.command;
@@ -10,7 +10,7 @@ pub(super) fn run(call: &mut Call<'_>) {
     let named = command.args().skip(2).map(|name| table::find(lower(name, &mut [0; NAME_BYTES_MAX])));
     let specs: Vec<_> = if is_unfiltered { TABLE.iter().map(Some).collect() } else { named.collect() };
     match command.arg(1).map(<[u8]>::to_ascii_uppercase).as_deref() {
-        Some(b"COUNT") if is_unfiltered => reply.count(TABLE.len() as u64),
+        Some(b"COUNT") if is_unfiltered => reply.unsigned(TABLE.len() as u64),
         Some(b"LIST") if is_unfiltered => {
             reply.array(TABLE.len());
             for spec in &TABLE {
@@ -29,7 +29,7 @@ pub(super) fn run(call: &mut Call<'_>) {
         // Unknown names are left out, as Redis does.
         Some(b"DOCS") => write_docs(specs.into_iter().flatten().collect(), &mut reply),
         Some(name) => {
-            let name = shown(name);
+            let name = printable(name);
             reply.error("ERR", format_args!("unknown subcommand or wrong number of arguments for '{name}'"));
         }
     }

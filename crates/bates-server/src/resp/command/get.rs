@@ -7,7 +7,7 @@ use super::request::refuse_increment;
 
 pub(super) fn answer(reply: &mut Reply<'_>, entry: &SeriesEntry, peek: &Peek) {
     match peek.last {
-        _ if !entry.is_plain_count() => refuse_increment(reply, entry),
+        _ if !entry.numbers_are_positions() => refuse_increment(reply, entry),
         Some(last) => reply.bulk(last.to_string().as_bytes()),
         None => reply.null(),
     }

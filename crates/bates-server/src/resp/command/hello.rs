@@ -71,7 +71,7 @@ fn write_properties(call: &mut Call<'_>) {
     reply.bulk(b"proto");
     reply.integer(version.into());
     reply.bulk(b"id");
-    reply.count(id);
+    reply.unsigned(id);
     reply.bulk(b"modules");
     reply.array(0);
 }

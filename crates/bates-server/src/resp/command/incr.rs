@@ -1,5 +1,4 @@
-//! `INCR`: the next number of a scope, as an integer. Invariant: a number held in memory is answered without an
-//! allocation.
+//! `INCR`: the next number of a scope, as an integer. Invariant: a number from memory needs no allocation.
 
 use bates_core::{Machine, Store, TakenPositions};
 
@@ -10,11 +9,11 @@ use super::{Action, Call, Outcome, Reply};
 pub(super) fn run<S: Store>(count: u64, call: &mut Call<'_>, machine: &Machine<S>) -> Outcome {
     let Some(key) = call.key() else { return Outcome::Answered };
     let Some(entry) = machine.series_by_key(key) else { return Action::Take(count).defer(key) };
-    if !entry.is_plain_count() {
+    if !entry.numbers_are_positions() {
         refuse_increment(&mut call.reply(), &entry);
         return Outcome::Answered;
     }
-    match machine.try_next_by_key(&entry, key, count, &mut call.session.scope) {
+    match machine.try_next_by_key(&entry, key, count, &mut call.session.scope_buffer) {
         Some(taken) => {
             answer(&mut call.reply(), &taken);
             Outcome::Answered
@@ -24,5 +23,5 @@ pub(super) fn run<S: Store>(count: u64, call: &mut Call<'_>, machine: &Machine<S
 }
 
 pub(super) fn answer(reply: &mut Reply<'_>, taken: &TakenPositions) {
-    reply.count(taken.last());
+    reply.unsigned(taken.last());
 }

@@ -5,5 +5,5 @@ use bates_core::{Peek, SeriesEntry};
 use super::Reply;
 
 pub(super) fn answer(reply: &mut Reply<'_>, _: &SeriesEntry, peek: &Peek) {
-    reply.count(peek.left);
+    reply.unsigned(peek.left);
 }

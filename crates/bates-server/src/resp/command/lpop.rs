@@ -14,7 +14,7 @@ pub(super) fn run(call: &mut Call<'_>) -> Outcome {
     match call.command.arg(2).map(|_| call.count(2, 0, LIST_MAX)) {
         // The error is answered.
         Some(None) => Outcome::Answered,
-        count => Action::Pop(count.flatten()).by_key(call),
+        count => Action::Pop(count.flatten()).defer_by_key(call),
     }
 }
 

@@ -36,7 +36,7 @@ use super::session::Session;
 use super::{Command, Reply};
 
 use request::{Action, Request};
-use table::Run;
+use table::Handler;
 
 pub(super) struct Call<'c> {
     pub(super) command: Command<'c>,
@@ -66,33 +66,33 @@ pub(super) fn execute<S: Store>(mut call: Call<'_>, machine: &Machine<S>) -> Out
     }
     match spec {
         None => unknown::run(name, &mut call),
-        Some(spec) if spec.takes(call.command.arg_count()) => run(spec.run, &mut call, machine),
+        Some(spec) if spec.takes(call.command.arg_count()) => run(spec.handler, &mut call, machine),
         Some(_) => call.wrong_arguments(),
     }
 }
 
-fn run<S: Store>(run: Run, call: &mut Call<'_>, machine: &Machine<S>) -> Outcome {
-    match run {
-        Run::Incr => return incr::run(1, call, machine),
-        Run::IncrBy => return incrby::run(call, machine),
-        Run::Pop => return lpop::run(call),
-        Run::Inspect(answer) => return Action::Inspect(answer).by_key(call),
-        Run::Execute(run) | Run::Login(run) => return run(call),
-        Run::Answer(run) => run(call),
-        Run::Time => time::run(call, machine.now()),
-        Run::Info => info::run(call, machine.registry().len()),
+fn run<S: Store>(handler: Handler, call: &mut Call<'_>, machine: &Machine<S>) -> Outcome {
+    match handler {
+        Handler::Incr => return incr::run(1, call, machine),
+        Handler::IncrBy => return incrby::run(call, machine),
+        Handler::Pop => return lpop::run(call),
+        Handler::Inspect(answer) => return Action::Inspect(answer).defer_by_key(call),
+        Handler::Execute(run) | Handler::Login(run) => return run(call),
+        Handler::Answer(run) => run(call),
+        Handler::Time => time::run(call, machine.now()),
+        Handler::Info => info::run(call, machine.registry().len()),
     }
     Outcome::Answered
 }
 
-/// Prefetches numbers for a command that issues them by key. Returns whether later commands may be prefetched for:
-/// not after a command that changes whether they may run.
+/// Starts fetching numbers for a command that issues them by key. Returns whether to go on with the next command: not
+/// after one that changes whether later ones may run.
 pub(super) fn prefetch<S: Store>(command: Command<'_>, machine: &Machine<S>) -> bool {
     let mut name = [0; NAME_BYTES_MAX];
     let Some(spec) = table::find(lower(command.name(), &mut name)) else { return true };
-    let would_issue = |key: &str| match spec.run {
-        Run::Incr => machine.series_by_key(key).is_some_and(|entry| entry.is_plain_count()),
-        Run::Pop => lpop::would_issue(command),
+    let would_issue = |key: &str| match spec.handler {
+        Handler::Incr => machine.series_by_key(key).is_some_and(|entry| entry.numbers_are_positions()),
+        Handler::Pop => lpop::would_issue(command),
         _ => false,
     };
     if spec.takes(command.arg_count())
@@ -101,7 +101,7 @@ pub(super) fn prefetch<S: Store>(command: Command<'_>, machine: &Machine<S>) -> 
     {
         machine.prefetch_by_key(key);
     }
-    !matches!(spec.run, Run::Login(_))
+    !matches!(spec.handler, Handler::Login(_))
 }
 
 impl Call<'_> {
@@ -115,11 +115,11 @@ impl Call<'_> {
     }
 
     fn wrong_arguments(&mut self) -> Outcome {
-        let name = shown(self.command.name()).to_lowercase();
+        let name = printable(self.command.name()).to_lowercase();
         self.fail("ERR", format_args!("wrong number of arguments for '{name}' command"))
     }
 
-    /// The argument at an index, as a count from `min` to `max`. `None`: it is invalid, and the error is answered.
+    /// The argument at an index, as a count from `min` to `max`. If it is invalid, answers with an error.
     fn count(&mut self, index: usize, min: u64, max: u64) -> Option<u64> {
         match self.command.arg(index).and_then(parse_count) {
             Some(count) if (min..=max).contains(&count) => return Some(count),
@@ -145,6 +145,6 @@ fn lower<'r>(name: &[u8], buffer: &'r mut [u8; NAME_BYTES_MAX]) -> &'r [u8] {
 }
 
 /// The beginning of a client's text, without control characters, which could control a terminal.
-fn shown(bytes: &[u8]) -> String {
+fn printable(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..bytes.len().min(64)]).replace(char::is_control, "\u{fffd}")
 }

@@ -3,5 +3,5 @@
 use super::{Action, Call, Outcome};
 
 pub(super) fn run(call: &mut Call<'_>) -> Outcome {
-    Action::Pop(None).by_series(call)
+    Action::Pop(None).defer_by_series(call)
 }

@@ -5,7 +5,7 @@ use bates_core::{Peek, SeriesEntry};
 use super::{Action, Call, Outcome, Reply};
 
 pub(super) fn run(call: &mut Call<'_>) -> Outcome {
-    Action::Inspect(answer).by_series(call)
+    Action::Inspect(answer).defer_by_series(call)
 }
 
 fn answer(reply: &mut Reply<'_>, _: &SeriesEntry, peek: &Peek) {
@@ -15,10 +15,10 @@ fn answer(reply: &mut Reply<'_>, _: &SeriesEntry, peek: &Peek) {
     for (name, position) in [(&b"last"[..], peek.last), (b"next", peek.next)] {
         reply.bulk(name);
         match position {
-            Some(position) => reply.count(position.value()),
+            Some(position) => reply.unsigned(position.value()),
             None => reply.null(),
         }
     }
     reply.bulk(b"left");
-    reply.count(peek.left);
+    reply.unsigned(peek.left);
 }

@@ -9,7 +9,7 @@ use bates_core::{Actor, ErrorCode, Machine, Peek, ScopeParams, SeriesEntry, Stor
 
 use super::super::session::Session;
 use super::lpop::{self, LIST_MAX};
-use super::{Call, Outcome, Reply, incr, parse_count, shown, validate};
+use super::{Call, Outcome, Reply, incr, parse_count, printable, validate};
 
 pub(in super::super) struct Request {
     target: Target,
@@ -32,7 +32,7 @@ pub(super) enum Action {
 }
 
 impl<'c> Call<'c> {
-    /// The key. `None`: it is not UTF-8, so no series has it, and the error is answered.
+    /// The key. If it is not UTF-8, no series has it, and the error is answered.
     pub(super) fn key(&mut self) -> Option<&'c str> {
         let key = self.command.arg(1).unwrap_or_default();
         let text = std::str::from_utf8(key).ok();
@@ -53,12 +53,12 @@ impl Action {
         Outcome::Deferred(Request { target: Target::Key(key.into()), action: self })
     }
 
-    pub(super) fn by_key(self, call: &mut Call<'_>) -> Outcome {
+    pub(super) fn defer_by_key(self, call: &mut Call<'_>) -> Outcome {
         call.key().map_or(Outcome::Answered, |key| self.defer(key))
     }
 
     /// Parses `series [COUNT n] [DATE day] [name value …]`; a command that validates has no further arguments.
-    pub(super) fn by_series(mut self, call: &mut Call<'_>) -> Outcome {
+    pub(super) fn defer_by_series(mut self, call: &mut Call<'_>) -> Outcome {
         let command = call.command;
         let end = if matches!(self, Self::Validate(_)) { 2 } else { command.arg_count() };
         // The name of the command, the series, and pairs.
@@ -87,7 +87,7 @@ impl Action {
 }
 
 impl Target {
-    /// The series, even if another node has only just created it.
+    /// Also finds a series that another node has just created.
     async fn find<S: Store>(&self, machine: &Machine<S>) -> Option<Arc<SeriesEntry>> {
         match self {
             Self::Series { name, .. } => machine.series_or_sync(&String::from_utf8_lossy(name)).await,
@@ -95,7 +95,7 @@ impl Target {
                 if let Some(entry) = machine.series_by_key(key) {
                     return Some(entry);
                 }
-                // If the store fails, use what this node knows: another task may have synchronized meanwhile.
+                // If the store fails, look again: another task may have synchronized meanwhile.
                 let _ = machine.sync_series().await;
                 machine.series_by_key(key)
             }
@@ -106,7 +106,7 @@ impl Target {
         match self {
             Self::Key(key) => refuse_key(reply, key.as_bytes()),
             Self::Series { name, .. } => {
-                let sentence = format_args!("there is no series \"{}\"", shown(name));
+                let sentence = format_args!("there is no series \"{}\"", printable(name));
                 refuse(reply, ErrorCode::UNKNOWN_SERIES, sentence);
             }
         }
@@ -134,7 +134,7 @@ impl Request {
         let params = ScopeParams { parameters: &target.parameters(&entry), date };
         let actor = Actor::resp(session.caller().name());
         let outcome = match action {
-            Action::Take(_) if !entry.is_plain_count() => return refuse_increment(&mut reply, &entry),
+            Action::Take(_) if !entry.numbers_are_positions() => return refuse_increment(&mut reply, &entry),
             // All or none: the answer is only the last number.
             Action::Take(count) => {
                 machine.take(&entry, params, count, actor).await.map(|taken| incr::answer(&mut reply, &taken))
@@ -159,7 +159,7 @@ pub(super) fn refuse(reply: &mut Reply<'_>, code: ErrorCode, sentence: impl Disp
 }
 
 fn refuse_key(reply: &mut Reply<'_>, key: &[u8]) {
-    refuse(reply, ErrorCode::BAD_KEY, format_args!("no series has a key like \"{}\"", shown(key)));
+    refuse(reply, ErrorCode::BAD_KEY, format_args!("no series has a key like \"{}\"", printable(key)));
 }
 
 pub(super) fn refuse_increment(reply: &mut Reply<'_>, entry: &SeriesEntry) {

@@ -7,15 +7,15 @@ use super::{
     Call, Outcome, Reply, auth, client, commands, config, echo, exists, get, hello, llen, next, peek, ping,
     quit, reset, select, r#type, validate,
 };
-use Run::{Answer, Execute, Incr, IncrBy, Info, Inspect, Login, Pop, Time};
+use Handler::{Answer, Execute, Incr, IncrBy, Info, Inspect, Login, Pop, Time};
 
 pub(super) struct Spec {
-    pub(super) run: Run,
+    pub(super) handler: Handler,
     /// In lower case, as in Redis.
     pub(super) name: &'static str,
     /// The number of arguments, including the name; negative for a minimum.
     pub(super) arity: i8,
-    /// Whether the first argument is a key; no other argument is.
+    /// Whether the first argument after the name is a key; no other argument is.
     pub(super) has_key: bool,
     /// As Redis names them.
     pub(super) flags: &'static [&'static str],
@@ -23,8 +23,9 @@ pub(super) struct Spec {
     pub(super) summary: &'static str,
 }
 
+/// How a command is run.
 #[derive(Clone, Copy)]
-pub(super) enum Run {
+pub(super) enum Handler {
     Incr,
     IncrBy,
     Pop,
@@ -34,7 +35,7 @@ pub(super) enum Run {
     Inspect(fn(&mut Reply<'_>, &SeriesEntry, &Peek)),
     /// Answers at once.
     Answer(fn(&mut Call<'_>)),
-    /// Answers at once or later.
+    /// Answers at once, or becomes a request to the store.
     Execute(fn(&mut Call<'_>) -> Outcome),
     /// Changes whether the client is authenticated, and so whether later commands may run.
     Login(fn(&mut Call<'_>) -> Outcome),
@@ -94,15 +95,15 @@ impl Spec {
 }
 
 const fn spec(
-    run: Run,
+    handler: Handler,
     name: &'static str,
     arity: i8,
     flags: &'static [&'static str],
     group: &'static str,
     summary: &'static str,
 ) -> Spec {
-    let has_key = matches!(run, Incr | IncrBy | Pop | Inspect(_));
-    Spec { run, name, arity, has_key, flags, group, summary }
+    let has_key = matches!(handler, Incr | IncrBy | Pop | Inspect(_));
+    Spec { handler, name, arity, has_key, flags, group, summary }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::Reply;
 pub(super) fn answer(reply: &mut Reply<'_>, entry: &SeriesEntry, peek: &Peek) {
     reply.simple(match peek.exists {
         false => "none",
-        true if entry.is_plain_count() => "string",
+        true if entry.numbers_are_positions() => "string",
         true => "list",
     });
 }

@@ -6,7 +6,7 @@ use super::request::refuse;
 use super::{Action, Call, Outcome, Reply};
 
 pub(super) fn run(call: &mut Call<'_>) -> Outcome {
-    Action::Validate(call.command.arg(2).unwrap_or_default().into()).by_series(call)
+    Action::Validate(call.command.arg(2).unwrap_or_default().into()).defer_by_series(call)
 }
 
 pub(super) fn answer(reply: &mut Reply<'_>, entry: &SeriesEntry, text: &[u8]) {

@@ -55,11 +55,11 @@ async fn a_number_is_taken_without_waiting_once_it_is_in_memory() {
     let bates = open(folder.path()).await;
     let documents = bates.series("document").unwrap().scope(PLAN);
     // Memory is empty; the failed call starts a fetch in the background.
-    assert_eq!(documents.try_next(), Err(NotCached::Now));
+    assert_eq!(documents.try_next(), Err(NotCached::Fetching));
     let number = loop {
         match documents.try_next() {
             Ok(number) => break number,
-            Err(refused) => assert_eq!(refused, NotCached::Now),
+            Err(refused) => assert_eq!(refused, NotCached::Fetching),
         }
         tokio::task::yield_now().await;
     };
@@ -81,7 +81,7 @@ async fn series_that_need_the_store_or_the_date_are_never_served_from_memory() {
     for name in ["dated", "gapless", "audited"] {
         let numbering = bates.series(name).unwrap();
         numbering.next().await.unwrap();
-        assert_eq!(numbering.try_next(), Err(NotCached::Never), "{name}");
+        assert_eq!(numbering.try_next(), Err(NotCached::Uncacheable), "{name}");
     }
     // With an explicit date the clock is not needed.
     let day = bates.series("dated").unwrap().date(Date::constant(2025, 12, 31));
@@ -99,7 +99,7 @@ async fn an_ordered_scope_with_reservations_is_no_longer_served_from_memory() {
     assert_eq!(messages.try_next().unwrap(), "2");
     let reserved = messages.reserve(Duration::from_mins(1)).await.unwrap();
     assert!(reserved.position.value() > 2, "{reserved:?}");
-    assert_eq!(messages.try_next(), Err(NotCached::Never));
+    assert_eq!(messages.try_next(), Err(NotCached::Uncacheable));
     assert!(messages.next().await.unwrap().position() > reserved.position);
 }
 

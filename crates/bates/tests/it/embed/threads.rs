@@ -27,7 +27,7 @@ fn take_from_memory(numbering: &Numbering, history: &History) {
                 taken += 1;
             }
             Err(refused) => {
-                assert_eq!(refused, NotCached::Now);
+                assert_eq!(refused, NotCached::Fetching);
                 thread::yield_now();
             }
         }
