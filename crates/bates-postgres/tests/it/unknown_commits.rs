@@ -91,7 +91,7 @@ async fn a_grant_that_cannot_be_looked_up_in_time_is_burned_and_recorded_later()
     let more = GrantRequest { held_from: Some(1), ..request("a", 10, GrantPurpose::Hold) };
     let refused = store.grant(more).await.unwrap_err();
     let GrantError::Store(StoreError::Unavailable(reason)) = refused else { panic!("{refused:?}") };
-    assert!(reason.contains("not known whether it was committed"), "{reason}");
+    assert!(reason.contains("whether the commit succeeded is unknown"), "{reason}");
     proxy.open();
     let client = connect(&server.url()).await;
     let burned = loop {
