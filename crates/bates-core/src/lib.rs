@@ -37,9 +37,9 @@ pub use counts::{Counts, LATENCY_BOUNDS_MICROS, Latency};
 pub use dispenser::{Dispenser, HeldLevel, ReleaseReport};
 pub use document::{
     ActionCondition, ActionOutcome, ActionRule, AssignError, AssignRequest, Assignment, CLAIM_TTL,
-    ClaimRequest, Claimed, DeliverEachFuture, DeliverFuture, Delivery, DeliveryError, DeliveryOutcomes,
-    Document, DocumentAction, DocumentContent, DocumentError, DocumentFilter, DocumentState, Idempotency,
-    NewDocument, Relay, RelaySettings, Settlement, Sink, Verdict, VerdictChange, deliver_through_each,
+    ClaimRequest, DeliverEachFuture, DeliverFuture, Delivery, DeliveryError, DeliveryOutcomes, Document,
+    DocumentAction, DocumentContent, DocumentError, DocumentFilter, DocumentState, Idempotency, NewDocument,
+    Relay, RelaySettings, Settlement, Sink, Verdict, VerdictChange, deliver_through_each,
 };
 pub use error::IssueError;
 pub use gap::{

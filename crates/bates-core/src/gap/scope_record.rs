@@ -102,7 +102,7 @@ impl ScopeRecord {
                     all.undelivered.push(missing(GapReason::DeliveryUnknown));
                 }
                 Kind::Document(state) | Kind::InDoubt(state) => {
-                    all.undelivered.extend(state.reason().map(missing));
+                    all.undelivered.extend(state.gap_reason().map(missing));
                 }
             }
         }

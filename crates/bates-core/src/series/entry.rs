@@ -92,7 +92,7 @@ impl SeriesEntry {
         &self.counts
     }
 
-    /// Notified when this node has something to deliver.
+    /// Notified when this node has written a document, or an operator has requested a retry here.
     pub fn document_notify(&self) -> &Arc<Notify> {
         &self.document_notify
     }

@@ -149,7 +149,7 @@ pub async fn a_reconciliation_shows_the_state_of_every_document<D: DataSet>(data
         );
     }
     let claims = store
-        .claim(ClaimRequest { series: series("document"), limit: 2, bytes: 1 << 30, ttl: LONG })
+        .claim(ClaimRequest { series: series("document"), limit: 2, stop_at_bytes: 1 << 30, ttl: LONG })
         .await
         .expect("a claim");
     let settle = |at: usize, verdict| Settlement { document_id: claims[at].document_id, attempt: 1, verdict };
@@ -174,7 +174,8 @@ pub async fn a_document_that_a_sink_may_have_taken_is_uncertain<D: DataSet>(data
     for _ in 0..4 {
         store.assign(assign_request("a", DocumentContent::Document("{}".into()))).await.expect("a number");
     }
-    let claim = ClaimRequest { series: series("document"), limit: 4, bytes: 1 << 30, ttl: Duration::ZERO };
+    let claim =
+        ClaimRequest { series: series("document"), limit: 4, stop_at_bytes: 1 << 30, ttl: Duration::ZERO };
     let claims = store.claim(claim).await.expect("a claim");
     let settle = |at: usize, verdict| Settlement { document_id: claims[at].document_id, attempt: 1, verdict };
     let settled = vec![

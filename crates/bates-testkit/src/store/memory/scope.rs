@@ -88,7 +88,7 @@ impl Data {
         let before = self.load(process, scope_id, request, holders, epoch);
         let keys = IdempotencyKeys::of([request]);
         let states = keys.first_uses().into_iter().map(|(key, _)| self.key_state(key)).collect();
-        let mut keys = keys.learn(states).expect("each key has a state");
+        let mut keys = keys.with_states(states).expect("each key has a state");
         let mut decision = decide(&before, scope_id, [request], &mut keys);
         if decision.is_exhausted() {
             let leased = self.scopes.get(scope_id).map(|scope| &*scope.leased).unwrap_or_default();
