@@ -44,7 +44,7 @@ pub use document::{
 pub use error::IssueError;
 pub use gap::{
     DocumentSource, Gap, GapFilter, GapReason, MissingRange, RangeKind, RangeRecord, ReadNumbersFuture,
-    ReadPurpose, ReconcileReport, Reconciliation, ScopeRecord,
+    ReadPurpose, ReconcileReport, ScopePositions, ScopeRecord,
 };
 pub use jiff::Timestamp;
 pub use lease::{

@@ -125,7 +125,7 @@ fn record(row: &Row) -> Option<AuditRecord> {
         count: get_u64(row, 7),
         stamp: AuditStamp {
             caller: text(8),
-            channel: Channel::named(row.get(9))?,
+            channel: Channel::from_name(row.get(9))?,
             at: Timestamp::from_microsecond(row.get(10)).ok()?,
         },
     })
