@@ -60,8 +60,8 @@ pub use moving::{
 };
 pub use pool::{
     FillAmount, FillError, FillOutcome, Filler, ListRefusal, ListStatus, Pool, PoolCounts, PoolError,
-    PoolFuture, PoolSet, PoolSettings, PoolSettlement, PoolStatus, PushRequest, RenewRequest, Reporter,
-    ScopeMatcher, ServerIdentity, ServerStatus, SharedPool,
+    PoolFuture, PoolServer, PoolSet, PoolSettings, PoolSettlement, PoolStatus, PushRequest, RenewRequest,
+    Reporter, ScopeMatcher, ServerIdentity, ServerStatus,
 };
 pub use range::{PositionRange, RangeSet, TakenPositions};
 pub use recall::{Holder, Recall, RecallOutcome};

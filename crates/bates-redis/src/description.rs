@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bates_core::{
-    FillAmount, KeyTemplate, KeyTemplateError, ListValue, PoolSettings, ScopeMatcher, SharedPool as _,
+    FillAmount, KeyTemplate, KeyTemplateError, ListValue, PoolServer as _, PoolSettings, ScopeMatcher,
 };
 use serde::Deserialize;
 use uuid::Uuid;

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use bates_core::{
-    ListRefusal, ListStatus, PoolFuture, PushRequest, ServerIdentity, ServerStatus, SharedPool,
+    ListRefusal, ListStatus, PoolFuture, PoolServer, PushRequest, ServerIdentity, ServerStatus,
 };
 use redis::aio::{ConnectionLike as _, ConnectionManager, ConnectionManagerConfig};
 use redis::{Client, Cmd, Pipeline, RedisResult, Value};
@@ -94,7 +94,7 @@ impl RedisPool {
         let marker = |at: usize| field(at).and_then(whole);
         let store = field(2).and_then(text);
         ListStatus {
-            is_foreign: store.is_some_and(|store| *store != *self.store),
+            is_of_other_store: store.is_some_and(|store| *store != *self.store),
             // A key that is not a list holds none of our numbers, and a push is refused.
             level: list.first().and_then(whole).unwrap_or_default(),
             head: list.get(1).and_then(text).map(Into::into),
@@ -127,7 +127,7 @@ impl RedisPool {
     }
 }
 
-impl SharedPool for RedisPool {
+impl PoolServer for RedisPool {
     fn status<'a>(&'a self, keys: &'a [Box<str>]) -> PoolFuture<'a, ServerStatus> {
         Box::pin(self.read_status(keys))
     }

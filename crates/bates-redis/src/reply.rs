@@ -40,7 +40,7 @@ pub(crate) fn read_verdict(value: &Value) -> Result<Result<(), ListRefusal>, Box
             let (run, replication) = (part(1).into(), part(2).into());
             Ok(Err(ListRefusal::Server(ServerIdentity { run, replication })))
         }
-        "foreign" => Ok(Err(ListRefusal::Foreign)),
+        "foreign" => Ok(Err(ListRefusal::OtherStore)),
         "fenced" => Ok(Err(ListRefusal::Fenced)),
         "type" => Ok(Err(ListRefusal::NotAList)),
         _ => Err(unexpected(value)),

@@ -34,7 +34,7 @@ pub enum GapReason {
     CrashSkip,
     /// A node or a client held it in memory and gave it up unused.
     LeaseLost,
-    /// The outcome of its commit became known only after its caller had been answered with an error.
+    /// It was taken, but no caller got it: it stopped waiting, or a write failed or was resolved too late.
     Burned,
     /// An operator raised the cursor past it.
     FloorRaised,
