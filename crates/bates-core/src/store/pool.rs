@@ -9,7 +9,7 @@ use crate::series::SeriesName;
 /// until it settles them. Raising a floor or adopting positions clears the server of a pool, so that it is renewed.
 #[trait_variant::make(Send)]
 pub trait PoolStore: Send + Sync + 'static {
-    /// The pool of a scope. Creates it if there is none, with epoch 0 and without a server.
+    /// The pool of a scope. A missing one is created, with epoch 0 and without a server.
     async fn pool(&self, scope_id: ScopeId) -> StoreResult<Pool>;
 
     /// Every pool that a series ever had, in the order of their scopes, after `after`, at most `limit`.
