@@ -43,7 +43,6 @@ pub(crate) enum Turn {
     Probe(Fetch),
     /// Wait for the fetch of another call.
     Wait,
-    /// Do not use Redis.
     Skip,
 }
 
@@ -56,7 +55,6 @@ pub(crate) struct Fetch {
 pub(crate) enum FetchResult {
     /// Empty if the list is empty.
     Numbers(Vec<String>),
-    /// Connected, without popping.
     Attached,
 }
 

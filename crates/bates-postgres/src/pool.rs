@@ -81,7 +81,6 @@ impl PoolStore for PostgresStore {
     }
 }
 
-/// After this, the pool is renewed before anything is pushed.
 pub(crate) async fn forget_server(session: &Session, scope_id: &ScopeId) -> Result<(), Error> {
     let sql =
         "UPDATE bates.pool SET server_run = NULL, server_replication = NULL WHERE series = $1 AND scope = $2";

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::description::PoolDescriptionError;
-use crate::reply::{integer, read_identity, read_verdict, server_error, text, unexpected};
+use crate::reply::{identity, integer, read_verdict, server_error, text, unexpected};
 use crate::scripts::Keys;
 use crate::{push, scripts};
 
@@ -81,7 +81,7 @@ impl RedisPool {
         let (Some(about_server), Some(about_replication)) = (replies.first(), replies.get(1)) else {
             return Err("the answer of Redis is empty".into());
         };
-        let server = read_identity(about_server, about_replication)?;
+        let server = identity(about_server, about_replication)?;
         let lists = replies[2..].chunks(STATUS_COMMANDS).map(|list| self.read_list(list)).collect();
         Ok(ServerStatus { server, lists })
     }

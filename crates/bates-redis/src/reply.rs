@@ -48,10 +48,7 @@ pub(crate) fn read_verdict(value: &Value) -> Result<Result<(), ListRefusal>, Box
 }
 
 /// From the sections `server` and `replication` of `INFO`.
-pub(crate) fn read_identity(
-    about_server: &Value,
-    about_replication: &Value,
-) -> Result<ServerIdentity, Box<str>> {
+pub(crate) fn identity(about_server: &Value, about_replication: &Value) -> Result<ServerIdentity, Box<str>> {
     let field = |value: &Value, name: &str| -> Result<Box<str>, Box<str>> {
         let lines = text(value).ok_or_else(|| unexpected(value))?.lines();
         let found = lines.filter_map(|line| line.split_once(':')).find(|(field, _)| *field == name);

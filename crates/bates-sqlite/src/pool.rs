@@ -82,7 +82,6 @@ pub(crate) fn put_popped(
     put(transaction, at, &PooledRange { range, state: PooledState::Popped, holder: held.run })
 }
 
-/// After this, the pool is renewed before anything is pushed.
 pub(crate) fn forget_server(transaction: &Transaction<'_>, at: ScopeRef<'_>) -> Result<()> {
     let sql =
         "UPDATE pool SET server_run = NULL, server_replication = NULL WHERE series_id = ? AND scope = ?";

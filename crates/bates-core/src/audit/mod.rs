@@ -120,18 +120,17 @@ impl AuditRecord {
         Self { id, scope_id, range, first, last, count: range.count(), stamp }
     }
 
-    /// `indexes` are those of the numbers in `all` that came from the range. `None` if there are none.
+    /// `span` are the indexes of the numbers in `all` that came from the range. `None` if there are none.
     pub(crate) fn of_numbers(
         id: Uuid,
         scope_id: &ScopeId,
         range: PositionRange,
         all: &Numbers,
-        indexes: std::ops::Range<usize>,
+        span: std::ops::Range<usize>,
         stamp: &AuditStamp,
     ) -> Option<Self> {
-        let count = indexes.len() as u64;
-        let (first, last) =
-            (all.number(indexes.start)?.into(), all.number(indexes.end.checked_sub(1)?)?.into());
+        let count = span.len() as u64;
+        let (first, last) = (all.number(span.start)?.into(), all.number(span.end.checked_sub(1)?)?.into());
         let (scope_id, stamp) = (scope_id.clone(), stamp.clone());
         (count > 0).then_some(Self { id, scope_id, range, first, last, count, stamp })
     }

@@ -141,8 +141,7 @@ impl AssignRequest {
 impl fmt::Debug for AssignRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A document must not appear in a log.
-        let mut shown = f.debug_struct("AssignRequest");
-        shown
+        f.debug_struct("AssignRequest")
             .field("scope_id", &self.scope_id)
             .field("document_id", &self.document_id)
             .finish_non_exhaustive()

@@ -10,8 +10,7 @@ use uuid::Uuid;
 
 use crate::scope::ScopeId;
 
-/// Receives the documents of a series, each at least once and always with the same id. A sink implements `deliver` or
-/// `deliver_each`; the other one calls it.
+/// Receives the documents of a series, each at least once and always with the same id.
 ///
 /// Invariant: `Ok` means that the document survives a crash of the receiver, as far as the sink can tell.
 pub trait Sink: Send + Sync + 'static {
@@ -19,8 +18,7 @@ pub trait Sink: Send + Sync + 'static {
     /// A sink that implements `deliver_each` calls [`deliver_through_each`] here.
     fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> DeliverFuture<'a>;
 
-    /// Delivers documents, and reports each outcome as soon as it is known: it counts even if the rest of the batch takes
-    /// too long.
+    /// Delivers documents, and reports each outcome at once: it counts even if the rest of the batch takes too long.
     fn deliver_each<'a>(
         &'a self,
         deliveries: &'a [Delivery],

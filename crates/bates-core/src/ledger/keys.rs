@@ -81,8 +81,7 @@ impl IdempotencyKeys {
         self.0.iter().map(|(key, entry)| (key, entry.first_use)).collect()
     }
 
-    /// Adds the state that each key has in the store, in sorted order. `None` if a state is missing: then the store must
-    /// not decide the batch.
+    /// Adds the state of each key in the store, in sorted order. `None` if one is missing: the batch must not be decided.
     pub fn with_states(mut self, states: Vec<KeyState>) -> Option<Self> {
         if states.len() != self.0.len() {
             return None;
@@ -128,8 +127,7 @@ impl IdempotencyKeys {
         unused.map(|(key, _)| key).collect()
     }
 
-    /// New keys that belong to a later request than [`Self::first_uses`] says: the first request was refused, or its caller
-    /// no longer waits.
+    /// New keys that a later request than the first one used: the first was refused, or its caller no longer waits.
     pub fn reassigned(&self) -> Vec<(&IdempotencyKey, KeyUse)> {
         let reassigned = self.0.iter().filter_map(|(key, entry)| {
             let (digest, assignment) = entry.used_by.as_ref().filter(|_| entry.is_new)?;

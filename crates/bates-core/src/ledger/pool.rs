@@ -91,8 +91,7 @@ pub struct PooledRange<H> {
 pub struct PoolBefore<H> {
     pub pool: Pool,
     pub rows: Vec<PooledRange<H>>,
-    /// The first position of the scope that a process holds, for a store that keeps only that: all from there to the cursor
-    /// count as held, except those that other rows name.
+    /// From here to the cursor, positions count as held unless a row names them; only for a store that records it so.
     pub held_from: Option<u64>,
 }
 

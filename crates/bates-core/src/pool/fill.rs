@@ -215,8 +215,7 @@ impl<S: Store> PoolFill<'_, S> {
         Ok(())
     }
 
-    /// Sends a packed chunk, and again if its answer is lost: the server pushes it only once. Advances `sent_to` past the
-    /// chunk if it was pushed, or may have been.
+    /// Sends a packed chunk, again if its answer is lost. Moves `sent_to` past the chunk if it was, or may have been, pushed.
     async fn send(
         &self,
         push: PushRequest<'_>,

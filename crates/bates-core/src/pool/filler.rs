@@ -10,6 +10,7 @@ use futures_util::stream::FuturesUnordered;
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
+use super::machine::PAGE;
 use super::watched::WatchedPools;
 use super::{
     FillError, FillOutcome, FillResult, ListRefusal, ListStatus, Pool, PoolSet, ServerIdentity, ServerStatus,
@@ -31,8 +32,6 @@ const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
 const SCOPES_EVERY: Duration = Duration::from_secs(10);
 
 const FILLS_MAX: usize = 4;
-
-const PAGE: usize = 1_000;
 
 /// How long the filler waits after a pool could not be filled.
 const FAILURE_PAUSE: Duration = Duration::from_secs(5);

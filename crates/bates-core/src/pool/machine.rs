@@ -13,7 +13,8 @@ use crate::scope::{ScopeError, ScopeId, ScopeKey, ScopeParams, each_page};
 use crate::series::{OpenScope, SeriesEntry, SeriesName};
 use crate::store::{Store, StoreError, StoreResult};
 
-const PAGE: usize = 1_000;
+/// Pools that are read from the store or the server at once.
+pub(super) const PAGE: usize = 1_000;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -122,10 +123,6 @@ impl<S: Store> Machine<S> {
         if is_known(&pool) { Ok((key, pool.epoch)) } else { Err(PoolError::OtherServer) }
     }
 
-    pub(crate) fn pool_scope(&self, entry: &SeriesEntry, parameters: &[(&str, &str)]) -> Option<ScopeKey> {
-        self.find_pool(entry, parameters.into()).ok().map(|(_, pool)| pool.scope_id.scope)
-    }
-
     /// The pools of a series in the store: all that it ever had.
     pub async fn stored_pools(
         &self,
@@ -182,7 +179,11 @@ impl<S: Store> Machine<S> {
         Ok(list.pushed_to)
     }
 
-    fn find_pool(&self, entry: &SeriesEntry, params: ScopeParams<'_>) -> PoolResult<(&Arc<PoolSet>, PoolId)> {
+    pub(super) fn find_pool(
+        &self,
+        entry: &SeriesEntry,
+        params: ScopeParams<'_>,
+    ) -> PoolResult<(&Arc<PoolSet>, PoolId)> {
         let series = entry.series.name();
         let pools = self.pool_set(series).ok_or_else(|| PoolError::NoPool(series.as_str().into()))?;
         let scope_id = self.open_scope(entry, params)?.scope_id;
@@ -191,8 +192,8 @@ impl<S: Store> Machine<S> {
     }
 }
 
-struct PoolId {
-    scope_id: ScopeId,
+pub(super) struct PoolId {
+    pub(super) scope_id: ScopeId,
     key: Box<str>,
 }
 

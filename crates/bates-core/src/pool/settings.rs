@@ -80,11 +80,9 @@ impl ScopeMatcher {
     }
 }
 
-/// The pools of a series, all on one server.
 pub struct PoolSet {
     pub(crate) server: Box<dyn PoolServer>,
     pub(crate) settings: PoolSettings,
-    /// The scopes whose pools this process is filling.
     pub(crate) filling: Mutex<HashSet<ScopeKey>>,
     pub(crate) wake_filler: Notify,
     pub(crate) levels: Mutex<BTreeMap<ScopeKey, u64>>,
@@ -105,7 +103,6 @@ pub struct PoolCounts {
     pub pushed: u64,
     /// Pools that this process renewed.
     pub renewed: u64,
-    /// Fillings that failed.
     pub failed: u64,
     /// Whether the server answered the last request.
     pub is_up: bool,

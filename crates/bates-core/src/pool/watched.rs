@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::machine::PAGE;
 use super::{Filler, ListStatus, Pool, ScopeMatcher, ServerIdentity};
 use crate::scope::{ScopeKey, each_page};
 use crate::store::{Store, StoreResult};
 
 const POOLS_MAX: usize = 10_000;
-
-const PAGE: usize = 1_000;
 
 #[derive(Default)]
 pub(super) struct WatchedPool {
@@ -45,8 +44,8 @@ impl<S: Store> Filler<S> {
         self.read_pools(all).await?;
         for parameters in self.pools.settings.scopes.iter().filter_map(ScopeMatcher::single_scope) {
             // Only valid scopes come here: the check of the configuration refuses others.
-            let Some(scope) = self.machine.pool_scope(&self.entry, &parameters) else { continue };
-            self.watch(all, scope, None);
+            let Ok((_, pool)) = self.machine.find_pool(&self.entry, (&*parameters).into()) else { continue };
+            self.watch(all, pool.scope_id.scope, None);
         }
         if self.pools.settings.scopes.iter().all(|matching| matching.single_scope().is_some()) {
             return Ok(());

@@ -50,6 +50,7 @@ pub struct SeriesEntry {
     pub(crate) counts: Arc<Counts>,
     /// Whether a number must be waited for: its date is computed, or it is recorded first.
     pub(crate) is_uncached: bool,
+    /// Notified when this node has written a document, or an operator has requested a retry here.
     pub(crate) document_notify: Arc<Notify>,
 }
 
@@ -90,11 +91,6 @@ impl SeriesEntry {
 
     pub fn counts(&self) -> &Counts {
         &self.counts
-    }
-
-    /// Notified when this node has written a document, or an operator has requested a retry here.
-    pub fn document_notify(&self) -> &Arc<Notify> {
-        &self.document_notify
     }
 
     /// Whether its numbers are the positions themselves, so that they can be answered as integers.

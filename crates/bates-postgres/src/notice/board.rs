@@ -18,7 +18,7 @@ pub(super) struct Board {
     pub(super) node: String,
     /// Series with documents to deliver, about which no notice was sent yet; `None` stands for all series.
     unsent: Mutex<Series>,
-    has_unsent: Notify,
+    pub(super) has_unsent: Notify,
     /// One entry for each series that this node delivers.
     waiting: Mutex<HashMap<SeriesName, Arc<Notify>>>,
     is_listening: AtomicBool,
@@ -43,10 +43,6 @@ impl Board {
         }
     }
 
-    pub(super) async fn wait_for_unsent(&self) {
-        self.has_unsent.notified().await;
-    }
-
     pub(super) fn take_unsent(&self) -> UnsentNotices<'_> {
         UnsentNotices { series: mem::take(&mut *self.unsent.lock()), board: self }
     }
@@ -57,8 +53,7 @@ impl Board {
         waiting.notified().await;
     }
 
-    /// Wakes the tasks that wait for a notice about this series. A notice is the name of the sending node, a space and the
-    /// series; those of this node are ignored.
+    /// Wakes the tasks that wait for this notice, which is the name of the sending node, a space and a series.
     pub(super) fn receive(&self, notice: &str) {
         let Some((_, series)) = notice.split_once(' ').filter(|(node, _)| *node != self.node) else { return };
         if series == ALL {

@@ -26,9 +26,8 @@ use crate::retry;
 
 const CHANNEL: &str = "bates_outbox";
 
-/// Notifies other nodes of those series in `$2` that still have documents which no relay has claimed. If none has, it sends
-/// nothing and takes no lock; `*` is always sent. The sort makes the planner use the index. A notice may be lost in a crash,
-/// so its commit need not wait for the disk.
+/// Notifies other nodes of the series in `$2` with unclaimed documents; `*` is always sent. If there are none, it takes no
+/// lock. The sort makes the planner use the index. A notice may be lost in a crash, so its commit does not wait for the disk.
 const NOTIFY: &str = "SELECT set_config('synchronous_commit', 'off', true),
         pg_notify('bates_outbox', $1 || ' ' || written.series)
     FROM UNNEST($2) AS written (series)

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use bates_connect::Address;
 use bates_core::SeriesName;
-use tokio::task::AbortHandle;
+use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use crate::connect::Settings;
@@ -22,16 +22,8 @@ use link::Link;
 pub(crate) struct Notices {
     board: Arc<Board>,
     link: Link,
-    task: OnceLock<TaskGuard>,
-}
-
-/// Stops the task when the store is dropped.
-struct TaskGuard(AbortHandle);
-
-impl Drop for TaskGuard {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+    /// Its one task ends when the store is dropped.
+    task: OnceLock<JoinSet<()>>,
 }
 
 impl Notices {
@@ -58,9 +50,6 @@ impl Notices {
     }
 
     fn start(&self) {
-        self.task.get_or_init(|| {
-            let task = tokio::spawn(self.link.clone().run(self.board.clone()));
-            TaskGuard(task.abort_handle())
-        });
+        self.task.get_or_init(|| JoinSet::from_iter([self.link.clone().run(self.board.clone())]));
     }
 }

@@ -21,7 +21,7 @@ where
 {
     loop {
         tokio::select! {
-            () = board.wait_for_unsent() => {}
+            () = board.has_unsent.notified() => {}
             () = sleep_until(until) => return Ok(()),
         }
         sleep(COLLECT_TIME).await;

@@ -18,8 +18,7 @@ use crate::moving::check_not_left;
 use crate::parameter::Parameter;
 use crate::session::Session;
 
-/// Skips documents that other relays are claiming. A document whose last claim was never settled is in doubt: that attempt
-/// may have delivered it.
+/// Skips documents that other relays are claiming. If the last claim was never settled, its attempt may have delivered it.
 const CLAIM: &str = "WITH due AS MATERIALIZED (
         SELECT document_id, attempts, due_at, octet_length(body) AS bytes FROM bates.document
         WHERE series = $1 AND state = 'pending' AND due_at <= now()

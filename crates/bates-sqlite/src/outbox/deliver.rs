@@ -1,5 +1,4 @@
-//! Documents after they were numbered: relays claim and settle them, callers and operators act on them, and old ones are
-//! pruned.
+//! Documents after they were numbered: relays claim and settle them, operators act on them, and old ones are pruned.
 
 use std::time::Duration;
 

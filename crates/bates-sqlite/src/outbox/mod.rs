@@ -43,7 +43,6 @@ pub(crate) fn millis(duration: Duration) -> i64 {
 }
 
 impl SqliteStore {
-    /// As `write`, with the time of the outbox.
     pub(crate) async fn write_now<T: Send + 'static>(
         &self,
         work: impl Fn(&Transaction<'_>, i64) -> WriteResult<T> + Send + 'static,

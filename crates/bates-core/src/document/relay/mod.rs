@@ -23,7 +23,6 @@ use crate::series::SeriesEntry;
 use crate::store::{Store, StoreResult};
 use pace::{BatchSize, Breaker, JITTER, PollInterval};
 
-/// Bytes of documents that one lane claims at once.
 const CLAIM_BYTES: usize = 8 * 1024 * 1024;
 
 /// With more calls for numbers under way than this, the process is busy and deliveries pause.
@@ -122,11 +121,10 @@ impl<S: Store> Relay<S> {
             if !had_documents {
                 let store = self.machine.store();
                 let pause = self.poll.lock().pause(store.receives_notices(), self.runtime().elapsed());
+                // Until this node or another one has written a document, or it is time to poll.
                 tokio::select! {
                     biased;
-                    // This node numbered a document.
-                    () = self.entry.document_notify().notified() => {}
-                    // Another node did.
+                    () = self.entry.document_notify.notified() => {}
                     () = store.document_notice(self.entry.series().name()) => {}
                     () = self.runtime().sleep(pause) => {}
                     _ = stopped.changed() => return,

@@ -15,7 +15,6 @@ const PAUSE_MAX: Duration = Duration::from_mins(1);
 
 pub(super) const JITTER: Range<f64> = 0.75..1.25;
 
-/// Pauses deliveries to a sink that is down.
 #[derive(Debug, Default)]
 pub(super) struct Breaker {
     pause: Option<Duration>,
