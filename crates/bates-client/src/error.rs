@@ -215,5 +215,5 @@ pub(crate) enum ListError {
     #[error("cannot check whether Bates filled the list: {0}")]
     Attach(Error),
     #[error("Bates did not fill this list: {0}")]
-    Foreign(Box<str>),
+    Mismatch(Box<str>),
 }

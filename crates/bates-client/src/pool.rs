@@ -1,4 +1,4 @@
-//! A pool takes numbers from memory, then from Redis, then from Bates, then from Redis once more.
+//! A pool: takes numbers from memory, then from Redis, then from Bates, and then once more from Redis.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -11,17 +11,17 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::bates_source::BatesSource;
 use crate::error::{Error, OpenError, PopError};
 use crate::redis_list::RedisList;
-use crate::stock::{Fetch, Fetched, Hand, Stock, Turn};
+use crate::stock::{Fetch, FetchResult, PendingPop, Stock, Turn};
 
-/// The wait for Redis if Bates is unavailable: longer than connecting and attaching take.
-const LAST_RESORT: Duration = Duration::from_secs(5);
-/// The wait for Bates alone, before Redis is tried once more.
+/// How long a call waits for Redis if Bates is unavailable. Longer than connecting and attaching take.
+const LAST_RESORT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a call waits for Bates alone, before it also tries Redis once more.
 const BATES_TIMEOUT: Duration = Duration::from_secs(1);
 /// Max numbers that one script pops: Redis serves no other client meanwhile.
 const COUNT_MAX: usize = 10_000;
-/// A crash of the program loses at most this many. For Redis, one number costs as much as a batch.
+/// Default batch: a crash of the program loses at most this many numbers. For Redis, one number costs as much as a batch.
 const BATCH: usize = 100;
-/// Redis answers in a fraction of a millisecond, and Bates in about one: a longer wait gains nothing.
+/// Default deadline. Redis answers in a fraction of a millisecond, and Bates in about one: a longer wait gains nothing.
 const DEADLINE: Duration = Duration::from_millis(5);
 
 /// Settings of a pool. Not `Debug`, because they hold secrets.
@@ -37,7 +37,7 @@ pub struct Settings {
     pub series: String,
     /// The parameters of the scope.
     pub scope: BTreeMap<String, String>,
-    /// How many numbers are popped at least. Those not handed out are lost when the program ends.
+    /// The least count of numbers to pop at once. Those not handed out are lost when the program ends.
     pub batch: usize,
     /// How long a call waits for Redis before it calls Bates.
     pub deadline: Duration,
@@ -89,11 +89,11 @@ impl Pool {
 
     /// Connects to Redis and reads the epoch of its list, within seconds, so that the first call need not.
     pub async fn attach(&self) {
-        let mut ended = self.0.stock.watched();
+        let mut ended = self.0.stock.fetch_ended();
         if let Turn::Fetch(fetch) = self.0.stock.turn(Instant::now(), true) {
             tokio::spawn(self.clone().fetch(fetch, 0));
         }
-        let _ = timeout_at(Instant::now() + LAST_RESORT, ended.changed()).await;
+        let _ = timeout_at(Instant::now() + LAST_RESORT_TIMEOUT, ended.changed()).await;
     }
 
     /// Takes numbers; fewer than `count` where the scope ends. Needs a Tokio runtime.
@@ -106,28 +106,28 @@ impl Pool {
     }
 
     async fn pop_here(&self, count: usize) -> Result<Vec<String>, PopError> {
-        let mut hand = Hand::new(&self.0.stock, count);
-        hand.fill();
-        self.take_from_redis(&mut hand, false).await;
-        let mut request = pin!(self.0.bates.take(hand.missing()));
+        let mut pending = PendingPop::new(&self.0.stock, count);
+        pending.take_from_stock();
+        self.take_from_redis(&mut pending, false).await;
+        let mut request = pin!(self.0.bates.take(pending.missing()));
         let (numbers, error) = match timeout(BATES_TIMEOUT, &mut request).await {
             Ok(answer) => answer,
             Err(_) => {
-                self.take_from_redis(&mut hand, true).await;
-                if hand.missing() == 0 {
-                    return Ok(hand.take());
+                self.take_from_redis(&mut pending, true).await;
+                if pending.missing() == 0 {
+                    return Ok(pending.finish());
                 }
                 request.await
             }
         };
-        hand.add(numbers);
-        let Some(error) = error else { return Ok(hand.take()) };
-        // Invariant: no call fails because Redis or Bates was slow, so Redis gets the long wait before an error.
-        self.take_from_redis(&mut hand, true).await;
-        if hand.missing() == 0 || (matches!(error, Error::Exhausted { .. }) && !hand.is_empty()) {
-            return Ok(hand.take());
+        pending.add(numbers);
+        let Some(error) = error else { return Ok(pending.finish()) };
+        // Invariant: no call fails only because Redis was slow, so it waits longer for Redis before it fails.
+        self.take_from_redis(&mut pending, true).await;
+        if pending.missing() == 0 || (matches!(error, Error::Exhausted { .. }) && !pending.is_empty()) {
+            return Ok(pending.finish());
         }
-        let redis = self.0.stock.reason();
+        let redis = self.0.stock.trouble_or_default();
         Err(match error {
             Error::Exhausted { detail, .. } => PopError::Exhausted { detail, redis },
             Error::Refused { code, detail, status: ..500, .. } => PopError::Refused { code, detail, redis },
@@ -135,7 +135,7 @@ impl Pool {
         })
     }
 
-    /// Drains the numbers that were popped and not handed out, so that a program that ends loses none.
+    /// Takes out all numbers that were popped and not handed out, so that a program that ends loses none.
     pub fn rest(&self) -> Vec<String> {
         self.0.stock.rest()
     }
@@ -146,16 +146,16 @@ impl Pool {
     }
 
     /// Returns when the call has all its numbers, or Redis is unreachable, late or empty.
-    async fn take_from_redis(&self, hand: &mut Hand<'_>, is_last_resort: bool) {
+    async fn take_from_redis(&self, pending: &mut PendingPop<'_>, is_last_resort: bool) {
         let Shared { stock, batch, deadline, .. } = &*self.0;
-        let wait = if is_last_resort { LAST_RESORT } else { *deadline };
+        let wait = if is_last_resort { LAST_RESORT_TIMEOUT } else { *deadline };
         let (mut until, mut failures) = (Instant::now() + wait, 0);
-        while hand.missing() > 0 {
-            // Before the turn, so that no notification is missed.
-            let mut ended = stock.watched();
+        while pending.missing() > 0 {
+            // Subscribed before the turn, so that no end of a fetch is missed.
+            let mut ended = stock.fetch_ended();
             let is_own = match stock.turn(Instant::now(), is_last_resort) {
                 Turn::Fetch(fetch) => {
-                    let count = hand.missing().clamp(*batch, COUNT_MAX);
+                    let count = pending.missing().clamp(*batch, COUNT_MAX);
                     tokio::spawn(self.clone().fetch(fetch, count));
                     true
                 }
@@ -164,15 +164,15 @@ impl Pool {
                     return;
                 }
                 Turn::Wait => false,
-                Turn::Leave => return,
+                Turn::Skip => return,
             };
             if timeout_at(until, ended.changed()).await.is_err() {
                 // Until Redis has answered, other calls do not wait for it either.
                 stock.mark_late(Instant::now());
-                hand.fill();
+                pending.take_from_stock();
                 return;
             }
-            if hand.fill() {
+            if pending.take_from_stock() {
                 (until, failures) = (Instant::now() + wait, 0);
                 continue;
             }
@@ -188,8 +188,8 @@ impl Pool {
     async fn fetch(self, fetch: Fetch, count: usize) {
         let outcome = self.0.list.lock().await.pop_many(&self.0.bates, count).await;
         fetch.end(outcome.map(|numbers| match count {
-            0 => Fetched::Connection,
-            _ => Fetched::Numbers(numbers),
+            0 => FetchResult::Attached,
+            _ => FetchResult::Numbers(numbers),
         }));
     }
 }

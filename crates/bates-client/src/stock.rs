@@ -1,4 +1,4 @@
-//! Numbers that were popped and not yet handed out; which call may fetch more, and when Redis is not tried. Never waits.
+//! Numbers that were popped and not handed out. Decides which call may fetch more, and when to skip Redis. Never waits.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,11 +11,12 @@ use tokio::time::Instant;
 
 use crate::error::ListError;
 
-/// The pause after a failure: the first one and, after doubling, the longest.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+/// The pause after a failure. It doubles with each further one.
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// The pause after an empty answer: the filler needs some milliseconds.
-const EMPTY: Duration = Duration::from_millis(20);
+const EMPTY_PAUSE: Duration = Duration::from_millis(20);
 
 #[derive(Default)]
 pub(crate) struct Stock {
@@ -27,66 +28,68 @@ pub(crate) struct Stock {
 
 #[derive(Default)]
 struct State {
-    /// Popped by this process alone, so they stay valid in any epoch.
+    /// Only this process has popped them, so they stay valid when the epoch changes.
     numbers: VecDeque<String>,
-    is_under_way: bool,
+    is_fetching: bool,
     breaker: Breaker,
     trouble: Option<Box<str>>,
 }
 
+/// What a call does to get numbers from Redis.
 pub(crate) enum Turn {
+    /// Fetch, and wait for the outcome.
     Fetch(Fetch),
     /// Fetch, and do not wait for the outcome.
     Probe(Fetch),
     /// Wait for the fetch of another call.
     Wait,
-    Leave,
+    Skip,
 }
 
-/// The right to fetch, held by one call at a time and returned on drop.
+/// The right to fetch. One call has it at a time, and returns it on drop.
 pub(crate) struct Fetch {
     stock: Arc<Stock>,
-    outcome: Option<Result<Fetched, ListError>>,
+    outcome: Option<Result<FetchResult, ListError>>,
 }
 
-pub(crate) enum Fetched {
-    /// None if the list is empty.
+pub(crate) enum FetchResult {
+    /// Empty if the list is empty.
     Numbers(Vec<String>),
-    Connection,
+    Attached,
 }
 
 impl Stock {
-    /// Invariant: a forked process takes no number and no lock, which a thread of its parent may hold.
+    /// Invariant: a forked process takes no number, and no lock: a thread of its parent may hold it forever.
     pub(crate) fn is_forked(&self) -> bool {
         self.process.is_forked()
     }
 
-    /// Decides what a call does. The last resort tries Redis and waits for it even after failures.
+    /// Decides what a call does. As a last resort, it tries Redis and waits for it even after failures.
     pub(crate) fn turn(self: &Arc<Self>, now: Instant, is_last_resort: bool) -> Turn {
         if self.is_forked() {
-            return Turn::Leave;
+            return Turn::Skip;
         }
         let mut state = self.state.lock();
-        let verdict = if is_last_resort { Verdict::Ask } else { state.breaker.verdict(now) };
+        let verdict = if is_last_resort { Verdict::Fetch } else { state.breaker.verdict(now) };
         match verdict {
-            Verdict::Leave => return Turn::Leave,
-            Verdict::Probe if state.is_under_way => return Turn::Leave,
-            Verdict::Ask if state.is_under_way => return Turn::Wait,
-            Verdict::Ask | Verdict::Probe => state.is_under_way = true,
+            Verdict::Skip => return Turn::Skip,
+            Verdict::Probe if state.is_fetching => return Turn::Skip,
+            Verdict::Fetch if state.is_fetching => return Turn::Wait,
+            Verdict::Fetch | Verdict::Probe => state.is_fetching = true,
         }
         let fetch = Fetch { stock: self.clone(), outcome: None };
-        if verdict == Verdict::Ask { Turn::Fetch(fetch) } else { Turn::Probe(fetch) }
+        if verdict == Verdict::Fetch { Turn::Fetch(fetch) } else { Turn::Probe(fetch) }
     }
 
     /// A fetch outlasted the deadline of a waiting call: Redis counts as failed until the fetch ends.
     pub(crate) fn mark_late(&self, now: Instant) {
         let mut state = self.state.lock();
-        if state.is_under_way && state.breaker.verdict(now) == Verdict::Ask {
+        if state.is_fetching && state.breaker.verdict(now) == Verdict::Fetch {
             state.breaker.failed(now);
         }
     }
 
-    pub(crate) fn watched(&self) -> watch::Receiver<()> {
+    pub(crate) fn fetch_ended(&self) -> watch::Receiver<()> {
         self.ended.subscribe()
     }
 
@@ -101,13 +104,13 @@ impl Stock {
         self.state.lock().trouble.clone()
     }
 
-    pub(crate) fn reason(&self) -> Box<str> {
+    pub(crate) fn trouble_or_default(&self) -> Box<str> {
         self.trouble().unwrap_or_else(|| "not tried, or other calls took its numbers".into())
     }
 }
 
 impl Fetch {
-    pub(crate) fn end(mut self, outcome: Result<Fetched, ListError>) {
+    pub(crate) fn end(mut self, outcome: Result<FetchResult, ListError>) {
         self.outcome = Some(outcome);
     }
 }
@@ -116,15 +119,15 @@ impl Drop for Fetch {
     fn drop(&mut self) {
         let now = Instant::now();
         let mut state = self.stock.state.lock();
-        state.is_under_way = false;
+        state.is_fetching = false;
         match self.outcome.take() {
-            Some(Ok(Fetched::Connection)) => state.breaker.worked(),
-            Some(Ok(Fetched::Numbers(numbers))) if numbers.is_empty() => {
-                state.breaker.was_empty(now);
+            Some(Ok(FetchResult::Attached)) => state.breaker.succeeded(),
+            Some(Ok(FetchResult::Numbers(numbers))) if numbers.is_empty() => {
+                state.breaker.found_empty(now);
                 state.trouble = Some("its list is empty".into());
             }
-            Some(Ok(Fetched::Numbers(numbers))) => {
-                state.breaker.worked();
+            Some(Ok(FetchResult::Numbers(numbers))) => {
+                state.breaker.succeeded();
                 state.trouble = None;
                 state.numbers.extend(numbers);
             }
@@ -139,14 +142,14 @@ impl Drop for Fetch {
     }
 }
 
-/// The numbers that a call has so far. On drop, those not taken go back to the stock.
-pub(crate) struct Hand<'s> {
+/// A call to pop numbers, with those that it has so far. On drop, those not taken go back to the stock.
+pub(crate) struct PendingPop<'s> {
     stock: &'s Stock,
     numbers: Vec<String>,
     count: usize,
 }
 
-impl<'s> Hand<'s> {
+impl<'s> PendingPop<'s> {
     pub(crate) fn new(stock: &'s Stock, count: usize) -> Self {
         Self { stock, numbers: Vec::new(), count }
     }
@@ -159,8 +162,8 @@ impl<'s> Hand<'s> {
         self.numbers.is_empty()
     }
 
-    /// Takes missing numbers from the stock; returns whether there were any.
-    pub(crate) fn fill(&mut self) -> bool {
+    /// Takes missing numbers from the stock; returns whether it had any.
+    pub(crate) fn take_from_stock(&mut self) -> bool {
         if self.stock.is_forked() {
             return false;
         }
@@ -174,13 +177,14 @@ impl<'s> Hand<'s> {
         self.numbers.extend(numbers);
     }
 
-    pub(crate) fn take(mut self) -> Vec<String> {
+    /// The numbers, without those beyond `count`, which go back to the stock.
+    pub(crate) fn finish(mut self) -> Vec<String> {
         let rest = self.numbers.split_off(self.count.min(self.numbers.len()));
         std::mem::replace(&mut self.numbers, rest)
     }
 }
 
-impl Drop for Hand<'_> {
+impl Drop for PendingPop<'_> {
     fn drop(&mut self) {
         if self.stock.is_forked() {
             return;
@@ -194,10 +198,10 @@ impl Drop for Hand<'_> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    Ask,
+    Fetch,
     /// Redis failed some time ago: a fetch starts, and no call waits for it.
     Probe,
-    Leave,
+    Skip,
 }
 
 /// Decides when Redis is tried. Takes the time from its caller.
@@ -211,22 +215,22 @@ struct Breaker {
 impl Breaker {
     fn verdict(&self, now: Instant) -> Verdict {
         match (self.not_before, self.pause) {
-            (Some(time), _) if now < time => Verdict::Leave,
+            (Some(time), _) if now < time => Verdict::Skip,
             (_, Some(_)) => Verdict::Probe,
-            _ => Verdict::Ask,
+            _ => Verdict::Fetch,
         }
     }
 
-    fn worked(&mut self) {
+    fn succeeded(&mut self) {
         *self = Self::default();
     }
 
-    fn was_empty(&mut self, now: Instant) {
-        *self = Self { not_before: Some(now + EMPTY), pause: None };
+    fn found_empty(&mut self, now: Instant) {
+        *self = Self { not_before: Some(now + EMPTY_PAUSE), pause: None };
     }
 
     fn failed(&mut self, now: Instant) {
-        let pause = self.pause.map_or(PAUSES.0, |last| (last * 2).min(PAUSES.1));
+        let pause = self.pause.map_or(PAUSE_MIN, |last| (last * 2).min(PAUSE_MAX));
         *self = Self { not_before: Some(now + pause), pause: Some(pause) };
     }
 }
@@ -243,30 +247,30 @@ mod tests {
     fn stock_of(numbers: &[&str]) -> Arc<Stock> {
         let stock: Arc<Stock> = Arc::default();
         let fetch = begin_fetch(&stock, Instant::now());
-        fetch.end(Ok(Fetched::Numbers(numbers.iter().map(|number| (*number).to_owned()).collect())));
+        fetch.end(Ok(FetchResult::Numbers(numbers.iter().map(|number| (*number).to_owned()).collect())));
         stock
     }
 
     #[test]
     fn the_numbers_of_a_dropped_call_are_handed_out_next_and_in_order() {
         let stock = stock_of(&["1", "2", "3", "4"]);
-        let mut dropped = Hand::new(&stock, 3);
-        assert!(dropped.fill());
+        let mut dropped = PendingPop::new(&stock, 3);
+        assert!(dropped.take_from_stock());
         drop(dropped);
-        let mut hand = Hand::new(&stock, 4);
-        hand.fill();
-        assert_eq!(hand.take(), ["1", "2", "3", "4"]);
+        let mut pending = PendingPop::new(&stock, 4);
+        pending.take_from_stock();
+        assert_eq!(pending.finish(), ["1", "2", "3", "4"]);
     }
 
     #[test]
     fn extra_numbers_stay_in_the_stock() {
         let stock = stock_of(&[]);
-        let mut hand = Hand::new(&stock, 1);
-        hand.add(vec!["1".to_owned(), "2".to_owned()]);
-        assert_eq!(hand.take(), ["1"]);
-        let mut next = Hand::new(&stock, 1);
-        next.fill();
-        assert_eq!(next.take(), ["2"]);
+        let mut pending = PendingPop::new(&stock, 1);
+        pending.add(vec!["1".to_owned(), "2".to_owned()]);
+        assert_eq!(pending.finish(), ["1"]);
+        let mut next = PendingPop::new(&stock, 1);
+        next.take_from_stock();
+        assert_eq!(next.finish(), ["2"]);
     }
 
     #[test]
@@ -275,10 +279,10 @@ mod tests {
         let now = Instant::now();
         let fetch = begin_fetch(&stock, now);
         stock.mark_late(now);
-        assert!(matches!(stock.turn(now, false), Turn::Leave));
-        fetch.end(Ok(Fetched::Numbers(vec!["1".to_owned()])));
-        let mut hand = Hand::new(&stock, 1);
-        assert!(hand.fill());
+        assert!(matches!(stock.turn(now, false), Turn::Skip));
+        fetch.end(Ok(FetchResult::Numbers(vec!["1".to_owned()])));
+        let mut pending = PendingPop::new(&stock, 1);
+        assert!(pending.take_from_stock());
         assert!(matches!(stock.turn(now, false), Turn::Fetch(_)), "Redis counts as healthy again");
     }
 
@@ -289,32 +293,32 @@ mod tests {
         let fetch = begin_fetch(&stock, now);
         assert!(matches!(stock.turn(now, false), Turn::Wait));
         drop(fetch);
-        assert!(matches!(stock.turn(now, false), Turn::Leave));
+        assert!(matches!(stock.turn(now, false), Turn::Skip));
         assert!(matches!(stock.turn(now, true), Turn::Fetch(_)));
     }
 
     #[test]
     fn pauses_double_up_to_a_limit_and_end_with_the_first_success() {
         let (mut breaker, mut now) = (Breaker::default(), Instant::now());
-        assert_eq!(breaker.verdict(now), Verdict::Ask);
+        assert_eq!(breaker.verdict(now), Verdict::Fetch);
         for pause_ms in [50, 100, 200, 400, 800, 1_600, 2_000, 2_000] {
             breaker.failed(now);
             let pause = Duration::from_millis(pause_ms);
-            assert_eq!(breaker.verdict(now + pause.saturating_sub(Duration::from_nanos(1))), Verdict::Leave);
+            assert_eq!(breaker.verdict(now + pause.saturating_sub(Duration::from_nanos(1))), Verdict::Skip);
             now += pause;
             assert_eq!(breaker.verdict(now), Verdict::Probe);
         }
-        breaker.worked();
-        assert_eq!(breaker.verdict(now), Verdict::Ask);
+        breaker.succeeded();
+        assert_eq!(breaker.verdict(now), Verdict::Fetch);
         breaker.failed(now);
-        assert_eq!(breaker.verdict(now + PAUSES.0), Verdict::Probe);
+        assert_eq!(breaker.verdict(now + PAUSE_MIN), Verdict::Probe);
     }
 
     #[test]
     fn an_empty_list_is_tried_again_soon() {
         let (mut breaker, now) = (Breaker::default(), Instant::now());
-        breaker.was_empty(now);
-        assert_eq!(breaker.verdict(now), Verdict::Leave);
-        assert_eq!(breaker.verdict(now + EMPTY), Verdict::Ask);
+        breaker.found_empty(now);
+        assert_eq!(breaker.verdict(now), Verdict::Skip);
+        assert_eq!(breaker.verdict(now + EMPTY_PAUSE), Verdict::Fetch);
     }
 }

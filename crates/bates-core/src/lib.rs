@@ -37,14 +37,14 @@ pub use counts::{Counts, LATENCY_BOUNDS_MICROS, Latency};
 pub use dispenser::{Dispenser, HeldLevel, ReleaseReport};
 pub use document::{
     ActionCondition, ActionOutcome, ActionRule, AssignError, AssignRequest, Assignment, CLAIM_TTL,
-    ClaimRequest, Claimed, DeliverEachFuture, DeliverFuture, Delivery, DeliveryError, DeliveryOutcomes,
-    Document, DocumentAction, DocumentContent, DocumentError, DocumentFilter, DocumentState, Idempotency,
-    NewDocument, Relay, RelaySettings, Settlement, Sink, Verdict, VerdictChange, deliver_through_each,
+    ClaimRequest, DeliverEachFuture, DeliverFuture, Delivery, DeliveryError, DeliveryOutcomes, Document,
+    DocumentAction, DocumentContent, DocumentError, DocumentFilter, DocumentState, Idempotency, NewDocument,
+    Relay, RelaySettings, Settlement, Sink, Verdict, VerdictChange, deliver_through_each,
 };
 pub use error::IssueError;
 pub use gap::{
     DocumentSource, Gap, GapFilter, GapReason, MissingRange, RangeKind, RangeRecord, ReadNumbersFuture,
-    ReadPurpose, ReconcileReport, Reconciliation, ScopeRecord,
+    ReadPurpose, ReconcileReport, ScopePositions, ScopeRecord,
 };
 pub use jiff::Timestamp;
 pub use lease::{
@@ -60,8 +60,8 @@ pub use moving::{
 };
 pub use pool::{
     FillAmount, FillError, FillOutcome, Filler, ListRefusal, ListStatus, Pool, PoolCounts, PoolError,
-    PoolFuture, PoolSet, PoolSettings, PoolSettlement, PoolStatus, PushRequest, RenewRequest, Reporter,
-    ScopeMatcher, ServerIdentity, ServerStatus, SharedPool,
+    PoolFuture, PoolServer, PoolSet, PoolSettings, PoolSettlement, PoolStatus, PushRequest, RenewRequest,
+    Reporter, ScopeMatcher, ServerIdentity, ServerStatus,
 };
 pub use range::{PositionRange, RangeSet, TakenPositions};
 pub use recall::{Holder, Recall, RecallOutcome};

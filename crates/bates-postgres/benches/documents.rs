@@ -98,7 +98,7 @@ async fn deliver_documents(store: &PostgresStore) -> (u64, Duration) {
         let claim = ClaimRequest {
             series: "document".parse().unwrap(),
             limit: 500,
-            bytes: 1 << 30,
+            stop_at_bytes: 1 << 30,
             ttl: Duration::from_mins(1),
         };
         let claims = store.claim(claim).await.unwrap();

@@ -1,9 +1,9 @@
-//! Shared pools in the shared store: loaded, decided by the ledger, and written. `batch` grants positions to them.
+//! Shared pools in the shared store: their rows are loaded, changed by the rules of the ledger, and written. `batch` grants positions to them.
 //!
 //! Must never move a cursor. Invariant: the pool is locked before it is written, and a position leaves `pooled` only in
 //! the transaction that records what became of it.
 
-use bates_core::ledger::{PoolBefore, PoolChange, PoolState, PooledRange, RowBounds};
+use bates_core::ledger::{PoolBefore, PoolChange, PooledRange, PooledState, RowBounds};
 use bates_core::{
     MissingRange, Pool, PoolSettlement, PoolStore, RenewRequest, ScopeId, ScopeKey, SeriesName,
     ServerIdentity, StoreError, StoreResult,
@@ -50,8 +50,8 @@ impl PoolStore for PostgresStore {
         Ok(rows.iter().map(|row| (ScopeKey::from_store(row.get(3)), read(row))).collect())
     }
 
-    /// An attempt that was committed but not answered is repeated and finds the epoch ended. It then returns `None`, as if
-    /// another node had ended it. That is safe: no list is created for that epoch, and the next renewal ends it.
+    /// If the answer to a commit is lost, the call is repeated, finds the epoch raised, and returns `None`, as if another node
+    /// had raised it. That is safe: no list is created for the new epoch, and the next renewal ends it.
     async fn renew_pool(&self, scope_id: ScopeId, renewal: RenewRequest) -> StoreResult<Option<Pool>> {
         let (scope_id, renewal) = (&scope_id, &renewal);
         self.with_session(|session| async move {
@@ -88,7 +88,7 @@ pub(crate) async fn forget_server(session: &Session, scope_id: &ScopeId) -> Resu
 }
 
 fn read(row: &Row) -> Pool {
-    Pool { epoch: get_u64(row, 0), server: ServerIdentity::known(row.get(1), row.get(2)) }
+    Pool { epoch: get_u64(row, 0), server: ServerIdentity::from_ids(row.get(1), row.get(2)) }
 }
 
 async fn find(session: &Session, scope_id: &ScopeId, lock: &str) -> Result<Option<Pool>, Error> {
@@ -139,7 +139,7 @@ async fn load(
         .await?;
     let read = |row: &Row| {
         let range = sql::range(row, 0)?;
-        let state = if row.get(2) { PoolState::Pushed } else { PoolState::Granted };
+        let state = if row.get(2) { PooledState::Pushed } else { PooledState::Granted };
         Some(PooledRange { range, state, holder: BatchOrigin { node: row.get(3), batch: row.get(4) } })
     };
     Ok(PoolBefore { pool, rows: rows.iter().filter_map(read).collect(), held_from: None })
@@ -160,7 +160,7 @@ async fn apply(
     }
     if !rows.is_empty() {
         let (firsts, lasts) = sql::bounds(rows.iter().map(|row| row.range));
-        let pushed: Vec<bool> = rows.iter().map(|row| row.state == PoolState::Pushed).collect();
+        let pushed: Vec<bool> = rows.iter().map(|row| row.state == PooledState::Pushed).collect();
         let (nodes, batches): (Vec<Uuid>, Vec<Uuid>) =
             rows.iter().map(|row| (row.holder.node, row.holder.batch)).unzip();
         session.query(insert, &[&series, &scope, &firsts, &lasts, &pushed, &nodes, &batches]).await?;

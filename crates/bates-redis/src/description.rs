@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bates_core::{
-    FillAmount, KeyTemplate, KeyTemplateError, ListValue, PoolSettings, ScopeMatcher, SharedPool as _,
+    FillAmount, KeyTemplate, KeyTemplateError, ListValue, PoolServer as _, PoolSettings, ScopeMatcher,
 };
 use serde::Deserialize;
 use uuid::Uuid;
@@ -65,12 +65,12 @@ impl PoolDescription {
     }
 
     /// Whether both addresses name the same server and database.
-    pub fn is_beside(&self, other: &Self) -> bool {
-        let address = |of: &Self| of.open(Uuid::nil()).map(|pool| pool.address()).ok();
+    pub fn has_same_address(&self, other: &Self) -> bool {
+        let address = |one: &Self| one.open(Uuid::nil()).map(|pool| pool.address()).ok();
         address(self) == address(other)
     }
 
-    /// `value` is the default of the form in which a list holds its numbers.
+    /// `value` is the default for whether a list holds whole numbers or their sequence parts.
     pub fn settings(&self, value: ListValue) -> Result<PoolSettings, PoolDescriptionError> {
         let (low, amount) = self.sizes()?;
         let value = match self.value.as_deref() {
@@ -84,11 +84,11 @@ impl PoolDescription {
     }
 
     fn sizes(&self) -> Result<(u64, FillAmount), PoolDescriptionError> {
-        let (too_long, wrong) = (|size| size == 0 || size > SIZE_MAX, PoolDescriptionError::Size);
+        let (is_bad, wrong) = (|size| size == 0 || size > SIZE_MAX, PoolDescriptionError::Size);
         match (self.size, self.low, self.batch) {
-            (Some(size), None, None) if too_long(size) => Err(wrong("size: expected 1 to 100,000,000")),
+            (Some(size), None, None) if is_bad(size) => Err(wrong("size: expected 1 to 100,000,000")),
             (Some(size), None, None) => Ok((size * self.share()? / 100, FillAmount::UpTo(size))),
-            (None, Some(low), Some(batch)) if too_long(batch) || low.saturating_add(batch) > SIZE_MAX => {
+            (None, Some(low), Some(batch)) if is_bad(batch) || low.saturating_add(batch) > SIZE_MAX => {
                 Err(wrong("low and batch: expected at most 100,000,000 together"))
             }
             (None, Some(low), Some(batch)) if self.refill_at.is_none() => Ok((low, FillAmount::Batch(batch))),
@@ -111,6 +111,6 @@ impl PoolDescription {
 impl std::fmt::Debug for PoolDescription {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // The address may hold a password.
-        f.debug_struct("Description").field("key", &self.key).finish_non_exhaustive()
+        f.debug_struct("PoolDescription").field("key", &self.key).finish_non_exhaustive()
     }
 }

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use bates_core::{
-    ListRefusal, ListStatus, PoolFuture, PushRequest, ServerIdentity, ServerStatus, SharedPool,
+    ListRefusal, ListStatus, PoolFuture, PoolServer, PushRequest, ServerIdentity, ServerStatus,
 };
 use redis::aio::{ConnectionLike as _, ConnectionManager, ConnectionManagerConfig};
 use redis::{Client, Cmd, Pipeline, RedisResult, Value};
@@ -12,18 +12,18 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::description::PoolDescriptionError;
-use crate::push::Keys;
-use crate::reply::{error, read_verdict, server, text, unexpected, whole};
+use crate::reply::{identity, integer, read_verdict, server_error, text, unexpected};
+use crate::scripts::Keys;
 use crate::{push, scripts};
 
 type Result<T, E = Box<str>> = std::result::Result<T, E>;
 
-/// Longer than any reply of a healthy server takes.
+/// A healthy server replies sooner.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 const STATUS_COMMANDS: usize = 4;
 
-/// The server may be down: each call tries again.
+/// A Redis server that holds pools. It may be down: each call tries to connect again.
 pub struct RedisPool {
     client: Client,
     /// Created by the first call, because it needs a runtime.
@@ -58,15 +58,15 @@ impl RedisPool {
         Ok(self.connection.get_or_init(|| connection).clone())
     }
 
-    async fn all(&self, commands: &Pipeline) -> Result<Vec<Value>> {
+    async fn run_all(&self, commands: &Pipeline) -> Result<Vec<Value>> {
         let mut connection = self.connection()?;
         let count = commands.cmd_iter().count();
         in_time(connection.req_packed_commands(commands, 0, count)).await
     }
 
-    async fn one(&self, command: &Cmd) -> Result<Value> {
+    async fn run(&self, command: &Cmd) -> Result<Value> {
         let value = in_time(self.connection()?.req_packed_command(command)).await?;
-        error(&value).map_or(Ok(value), Err)
+        server_error(&value).map_or(Ok(value), Err)
     }
 
     async fn read_status(&self, keys: &[Box<str>]) -> Result<ServerStatus> {
@@ -77,28 +77,28 @@ impl RedisPool {
             commands.cmd("LLEN").arg(list).cmd("LINDEX").arg(list).arg(0);
             commands.cmd("HMGET").arg(marker).arg(&["epoch", "to", "store"]).cmd("TYPE").arg(list);
         }
-        let replies = self.all(&commands).await?;
+        let replies = self.run_all(&commands).await?;
         let (Some(about_server), Some(about_replication)) = (replies.first(), replies.get(1)) else {
             return Err("the answer of Redis is empty".into());
         };
-        let server = server(about_server, about_replication)?;
-        let lists = replies[2..].chunks(STATUS_COMMANDS).map(|list| self.read(list)).collect();
+        let server = identity(about_server, about_replication)?;
+        let lists = replies[2..].chunks(STATUS_COMMANDS).map(|list| self.read_list(list)).collect();
         Ok(ServerStatus { server, lists })
     }
 
-    fn read(&self, list: &[Value]) -> ListStatus {
+    fn read_list(&self, list: &[Value]) -> ListStatus {
         let field = |at: usize| match list.get(2) {
             Some(Value::Array(fields)) => fields.get(at),
             _ => None,
         };
-        let marker = |at: usize| field(at).and_then(whole);
+        let marker = |at: usize| field(at).and_then(integer);
         let store = field(2).and_then(text);
         ListStatus {
-            is_foreign: store.is_some_and(|store| *store != *self.store),
-            // A key that is not a list holds none of our numbers, and a push is refused.
-            level: list.first().and_then(whole).unwrap_or_default(),
+            is_of_other_store: store.is_some_and(|store| *store != *self.store),
+            // If the key holds no list, LLEN fails: the level is 0, and a push is refused.
+            level: list.first().and_then(integer).unwrap_or_default(),
             head: list.get(1).and_then(text).map(Into::into),
-            // A marker without a store is from an earlier version: the list is renewed.
+            // An earlier version of Bates wrote no store into the marker: without an epoch, the list is renewed.
             epoch: marker(0).filter(|_| store.is_some()),
             pushed_to: marker(1),
             is_not_a_list: matches!(list.get(2), Some(Value::ServerError(_)))
@@ -107,18 +107,18 @@ impl RedisPool {
     }
 
     fn epoch_script(&self, text: &str, keys: &[&str], epoch: u64, server: &ServerIdentity) -> Cmd {
-        let mut command = push::script(text, keys);
+        let mut command = scripts::script(text, keys);
         command.arg(epoch).arg(&*server.run).arg(&*server.replication).arg(&*self.store).take()
     }
 
     /// Runs a script on the lock of a pool; returns whether it succeeded.
     async fn run_on_lock(&self, script: &str, key: &str, token: &str, ttl: Option<Duration>) -> Result<bool> {
-        let mut command = push::script(script, &[&Keys::of(key).lock]);
+        let mut command = scripts::script(script, &[&Keys::of(key).lock]);
         command.arg(token);
         if let Some(ttl) = ttl {
             command.arg(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
         }
-        match self.one(&command).await? {
+        match self.run(&command).await? {
             Value::Int(done) => Ok(done == 1),
             Value::Okay => Ok(true),
             Value::Nil => Ok(false),
@@ -127,7 +127,7 @@ impl RedisPool {
     }
 }
 
-impl SharedPool for RedisPool {
+impl PoolServer for RedisPool {
     fn status<'a>(&'a self, keys: &'a [Box<str>]) -> PoolFuture<'a, ServerStatus> {
         Box::pin(self.read_status(keys))
     }
@@ -151,8 +151,8 @@ impl SharedPool for RedisPool {
                 let Keys { list, marker, .. } = Keys::of(key);
                 commands.add_command(self.epoch_script(scripts::DISCARD, &[list, &marker], *epoch, server));
             }
-            let replies = self.all(&commands).await?;
-            replies.iter().find_map(error).map_or(Ok(()), Err)
+            let replies = self.run_all(&commands).await?;
+            replies.iter().find_map(server_error).map_or(Ok(()), Err)
         })
     }
 
@@ -165,13 +165,13 @@ impl SharedPool for RedisPool {
         Box::pin(async move {
             let Keys { list, marker, stage, .. } = Keys::of(key);
             let command = self.epoch_script(scripts::RENEW, &[list, &marker, &stage], epoch, server);
-            read_verdict(&self.one(&command).await?)
+            read_verdict(&self.run(&command).await?)
         })
     }
 
     fn push<'a>(&'a self, key: &str, push: PushRequest<'_>) -> PoolFuture<'a, Result<(), ListRefusal>> {
         let commands = push::commands(key, &push, &self.store);
-        Box::pin(async move { push::outcome(&self.all(&commands).await?) })
+        Box::pin(async move { push::outcome(&self.run_all(&commands).await?) })
     }
 
     fn describe(&self) -> String {

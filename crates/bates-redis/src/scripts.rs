@@ -1,11 +1,38 @@
-//! Lua scripts. Each checks the run and replication ids of its server: they change with a restart or a failover, after
-//! which the lists may be old.
+//! The keys of a pool in Redis, and the Lua scripts on them. Each script compares the run and replication ids of its server:
+//! they change with a restart or a failover, after which the lists may be old.
 
-/// Before a push. Keys: list, marker, stage, lock. Arguments: epoch, run, replication, fence, from, to, token, store.
+use redis::Cmd;
+
+/// The Redis keys of a pool. All derive from the marker key, and so are in the slot of the list in a cluster.
+pub(crate) struct Keys<'k> {
+    pub(crate) list: &'k str,
+    /// A hash: the epoch, the fence of the last push, the first position past all pushed ones (`to`), and the store.
+    pub(crate) marker: String,
+    /// The run id of the server, and the token of the filler that has the lock.
+    pub(crate) lock: String,
+    /// Where the list is while numbers are appended; exists only within a transaction.
+    pub(crate) stage: String,
+}
+
+impl<'k> Keys<'k> {
+    pub(crate) fn of(list: &'k str) -> Self {
+        let marker = bates_api::marker_key(list);
+        Self { list, lock: format!("{marker}:lock"), stage: format!("{marker}:stage"), marker }
+    }
+}
+
+/// Sent as text, not by digest: an unknown digest would fail, and Redis would still run the commands after it.
+pub(crate) fn script(text: &str, keys: &[&str]) -> Cmd {
+    let mut command = redis::cmd("EVAL");
+    command.arg(text).arg(keys.len()).arg(keys);
+    command
+}
+
+/// Begins a push. Keys: list, marker, stage, lock. Arguments: epoch, run, replication, fence, from, to, token, store.
 ///
-/// Moves the marker and puts the list on the stage, where the numbers that follow are appended; a refusal leaves the stage
-/// empty. The marker is written first: if Redis has no memory left, that fails and nothing else has happened. A list that
-/// a push left on the stage is moved back first.
+/// Moves the marker and renames the list to the stage, to which the commands that follow append; after a refusal there is no
+/// stage. The marker is written first: if Redis has no memory left, that fails and nothing has changed. A list that an
+/// earlier push left on the stage is moved back before all else.
 pub(crate) const OPEN: &str = "
 if redis.call('EXISTS', KEYS[1]) == 0 and redis.call('EXISTS', KEYS[3]) == 1 then
   redis.call('RENAME', KEYS[3], KEYS[1])
@@ -36,8 +63,8 @@ if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('RENAME', KEYS[1], KEYS[3]
 else redis.call('RPUSH', KEYS[3], '') end
 return {'open'}";
 
-/// After a push: moves the list back from the stage. Keys: list, stage. An empty text stands for a list that was empty; no
-/// number is empty.
+/// Ends a push: renames the stage back to the list. Keys: list, stage. For an empty list, `OPEN` put an empty text on the
+/// stage, which is removed here; no number is empty.
 pub(crate) const CLOSE: &str = "
 if redis.call('LINDEX', KEYS[2], 0) == '' then redis.call('LPOP', KEYS[2]) end
 if redis.call('EXISTS', KEYS[2]) == 1 then redis.call('RENAME', KEYS[2], KEYS[1]) end
@@ -58,7 +85,7 @@ redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3])
 redis.call('HSET', KEYS[2], 'epoch', ARGV[1], 'fence', 0, 'to', 0, 'store', ARGV[4])
 return {'open'}";
 
-/// Empties a list of this epoch, an older one or none. Keys: list, marker. Arguments: epoch, run, replication, store.
+/// Empties a list that has this epoch, an older one or none. Keys: list, marker. Arguments: epoch, run, replication, store.
 pub(crate) const DISCARD: &str = "
 local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
 local replication = string.match(redis.call('INFO', 'replication'), 'master_replid:(%w+)')
@@ -70,8 +97,7 @@ if epoch and (tonumber(epoch) or 0) > tonumber(ARGV[1]) then return 0 end
 if redis.call('TYPE', KEYS[1])['ok'] ~= 'list' then return redis.call('DEL', KEYS[2]) end
 return redis.call('UNLINK', KEYS[1], KEYS[2])";
 
-/// Keys: lock. Arguments: token, milliseconds. A lock with another run id is stale: it came back with an old state of the
-/// server.
+/// Keys: lock. Arguments: token, milliseconds. A lock with another run id is stale: a restart loaded it with older data.
 pub(crate) const LOCK: &str = "
 local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
 local found = redis.call('GET', KEYS[1])

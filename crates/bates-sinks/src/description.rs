@@ -48,8 +48,8 @@ impl SinkError {
     }
 }
 
-/// How much longer a claim lasts than the longest timeout of a sink.
-const SPARE: Duration = Duration::from_secs(5);
+/// The longest timeout of a sink ends this long before the claim.
+const CLAIM_MARGIN: Duration = Duration::from_secs(5);
 
 /// Default timeout of a request or a statement.
 pub(crate) const fn timeout_ms() -> u64 {
@@ -58,7 +58,7 @@ pub(crate) const fn timeout_ms() -> u64 {
 
 /// Refuses a timeout that may end after the claim of a document: the outcome would be unknown.
 pub(crate) fn check_timeout(field: &'static str, timeout_ms: u64) -> Result<(), SinkError> {
-    let (max, claim) = (CLAIM_TTL.saturating_sub(SPARE).as_millis(), CLAIM_TTL.as_millis());
+    let (max, claim) = (CLAIM_TTL.saturating_sub(CLAIM_MARGIN).as_millis(), CLAIM_TTL.as_millis());
     if (1..=max).contains(&u128::from(timeout_ms)) {
         return Ok(());
     }

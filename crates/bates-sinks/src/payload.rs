@@ -4,7 +4,7 @@ use bates_core::{Delivery, DeliveryError, ScopeKey};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// The content of an object. It is the same for every attempt, so that a second delivery writes the same bytes.
+/// The content of a file or object. It is the same for every attempt, so that a second delivery writes the same bytes.
 pub(crate) fn data(delivery: &Delivery) -> Result<Vec<u8>, DeliveryError> {
     write(&Data::of(delivery, None)?)
 }

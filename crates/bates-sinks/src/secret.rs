@@ -65,7 +65,7 @@ impl Visitor<'_> for Text {
 }
 
 /// The secret itself, or the content of the file without the line break at its end; `None` if neither is given.
-pub(crate) fn given(
+pub(crate) fn read_secret(
     secret: Option<&Secret>,
     file: Option<&Path>,
     field: &'static str,

@@ -119,7 +119,7 @@ fn read(row: &Row<'_>) -> Result<AuditRecord> {
         count: to_u64(row.get(7)?),
         stamp: AuditStamp {
             caller: text(8)?,
-            channel: Channel::named(row.get_ref(9)?.as_str()?).ok_or_else(|| invalid_column(9))?,
+            channel: Channel::from_name(row.get_ref(9)?.as_str()?).ok_or_else(|| invalid_column(9))?,
             at: Timestamp::from_microsecond(row.get(10)?).map_err(|_| invalid_column(10))?,
         },
     })

@@ -61,7 +61,7 @@ impl Batch {
         let mut keys = IdempotencyKeys::of(self.calls.iter().map(|call| &call.request));
         if !keys.is_empty() {
             let states = assign::key_states(transaction, &keys)?;
-            keys = keys.learn(states).expect("each key has a state");
+            keys = keys.with_states(states).expect("each key has a state");
         }
         for calls in self.calls.chunk_by_mut(|one, other| one.scope_id.series == other.scope_id.series) {
             let mut series = SeriesRow::default();

@@ -244,7 +244,7 @@ fn begin_run(connection: &mut Connection, now: i64) -> rusqlite::Result<(i64, u6
     let Progress { commits, seen_at } = progress::read(&transaction)?;
     deliver::end_claims(&transaction, now)?;
     if let Some(seen_at) = seen_at {
-        deliver::postpone(&transaction, now - seen_at)?;
+        deliver::shift_deadlines(&transaction, now - seen_at)?;
     }
     let run = held::begin_run(&transaction)?;
     progress::raise(&transaction, commits + 1, now)?;

@@ -1,9 +1,9 @@
-//! Shared pools in the embedded store: loaded, decided by the ledger, and written.
+//! Shared pools in the embedded store: their rows are loaded, changed by the rules of the ledger, and written.
 //!
 //! Must never move a cursor. Invariant: a position leaves `pooled` only in the transaction that records what became of
 //! it.
 
-use bates_core::ledger::{PoolBefore, PoolChange, PoolState, PooledRange, RowBounds};
+use bates_core::ledger::{PoolBefore, PoolChange, PooledRange, PooledState, RowBounds};
 use bates_core::{
     Pool, PoolSettlement, PoolStore, PositionRange, RenewRequest, ScopeId, ScopeKey, SeriesName,
     ServerIdentity, StoreResult,
@@ -48,11 +48,11 @@ impl PoolStore for SqliteStore {
     }
 }
 
-fn name(state: PoolState) -> &'static str {
+fn name(state: PooledState) -> &'static str {
     match state {
-        PoolState::Granted => "granted",
-        PoolState::Pushed => "pushed",
-        PoolState::Popped => "popped",
+        PooledState::Granted => "granted",
+        PooledState::Pushed => "pushed",
+        PooledState::Popped => "popped",
     }
 }
 
@@ -63,8 +63,8 @@ pub(crate) fn put(transaction: &Transaction<'_>, at: ScopeRef<'_>, row: &PooledR
     execute(transaction, sql, values).map(drop)
 }
 
-/// Records positions that were handed out while the process holds others below them. Adjacent ranges are merged and rows
-/// below the first held position are deleted, so there are never more rows than held ranges.
+/// Records positions that were popped while the process holds others below them. Adjacent ranges are merged, and rows below
+/// the first held position are deleted, so that there are never more rows than held ranges.
 pub(crate) fn put_popped(
     transaction: &Transaction<'_>,
     at: ScopeRef<'_>,
@@ -79,7 +79,7 @@ pub(crate) fn put_popped(
     if execute(transaction, join, params![last, at.series_id, at.scope, first - 1])? > 0 {
         return Ok(());
     }
-    put(transaction, at, &PooledRange { range, state: PoolState::Popped, holder: held.run })
+    put(transaction, at, &PooledRange { range, state: PooledState::Popped, holder: held.run })
 }
 
 pub(crate) fn forget_server(transaction: &Transaction<'_>, at: ScopeRef<'_>) -> Result<()> {
@@ -90,7 +90,7 @@ pub(crate) fn forget_server(transaction: &Transaction<'_>, at: ScopeRef<'_>) -> 
 
 fn read(row: &Row<'_>) -> Result<Pool> {
     let (run, replication) = (row.get_ref(1)?.as_str_or_null()?, row.get_ref(2)?.as_str_or_null()?);
-    Ok(Pool { epoch: to_u64(row.get(0)?), server: ServerIdentity::known(run, replication) })
+    Ok(Pool { epoch: to_u64(row.get(0)?), server: ServerIdentity::from_ids(run, replication) })
 }
 
 fn find(connection: &Connection, scope_id: &ScopeId) -> Result<Option<Pool>> {
@@ -140,9 +140,9 @@ fn load(
 ) -> Result<PoolBefore<i64>> {
     let read = |row: &Row<'_>| {
         let state = match row.get_ref(2)?.as_str()? {
-            "granted" => PoolState::Granted,
-            "pushed" => PoolState::Pushed,
-            _ => PoolState::Popped,
+            "granted" => PooledState::Granted,
+            "pushed" => PooledState::Pushed,
+            _ => PooledState::Popped,
         };
         let range = write::range(row, 0)?.ok_or_else(|| invalid_column(0))?;
         Ok(PooledRange { range, state, holder: row.get(3)? })

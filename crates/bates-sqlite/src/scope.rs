@@ -1,7 +1,7 @@
 //! The rows of one scope: loaded before the ledger decides, and written afterwards.
 
 use bates_core::ledger::{
-    AdoptedPositions, PoolState, PooledRange, Request, ScopeBefore, ScopeChange, SeriesBefore,
+    AdoptedPositions, PooledRange, PooledState, Request, ScopeBefore, ScopeChange, SeriesBefore,
 };
 use bates_core::{Cursor, Position, RangeSet, ScopeId, SeriesName};
 use rusqlite::{Connection, Result, Transaction, params};
@@ -146,7 +146,7 @@ impl StoredScope<'_> {
         }
         change.issued.iter().try_for_each(|range| record_issued(transaction, at, *range))?;
         for range in &change.pooled {
-            let row = PooledRange { range: *range, state: PoolState::Granted, holder: run };
+            let row = PooledRange { range: *range, state: PooledState::Granted, holder: run };
             pool::put(transaction, at, &row)?;
         }
         if let Some(held) = held {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bates_core::{
-    ListRefusal, ListStatus, PoolFuture, PushRequest, Runtime, ServerIdentity, ServerStatus, SharedPool,
+    ListRefusal, ListStatus, PoolFuture, PoolServer, PushRequest, Runtime, ServerIdentity, ServerStatus,
 };
 
 /// Lists that last as long as the value does. Clones share them.
@@ -102,7 +102,7 @@ fn answer<'a, T: Send + 'a>(answer: T) -> PoolFuture<'a, T> {
     Box::pin(async move { Ok(answer) })
 }
 
-impl SharedPool for MemoryPool {
+impl PoolServer for MemoryPool {
     fn status<'a>(&'a self, keys: &'a [Box<str>]) -> PoolFuture<'a, ServerStatus> {
         let memory = self.memory();
         let list_status = |key: &str| {

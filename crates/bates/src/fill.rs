@@ -114,7 +114,7 @@ impl FillArgs {
                 let renewed = if renewed { ", as a new list" } else { "" };
                 writeln!(out, "{} pushed to {key}{renewed}", count_of(pushed, "number"))?;
             }
-            FillOutcome::Elsewhere => {
+            FillOutcome::Skipped => {
                 writeln!(out, "{key} is being filled by another process")?;
                 return Ok(Answer::No);
             }

@@ -110,7 +110,7 @@ async fn raise_past_pools(store: Arc<impl Store>, config: Config, args: &FloorAr
         let Some(entry) = machine.series(series.as_str()) else { continue };
         let mut after = None;
         loop {
-            let page = machine.pools_of(&entry, after, 1_000).await?;
+            let page = machine.stored_pools(&entry, after, 1_000).await?;
             let Some((last, _)) = page.last() else { break };
             after = Some(last.clone());
             for (scope, _) in page {

@@ -19,8 +19,8 @@ use crate::store::{Store, StoreResult};
 const PRUNE_BATCH: usize = 10_000;
 
 impl<S: Store> Machine<S> {
-    /// Whether numbers just taken through an entry must be recorded. If the entry was changed meanwhile, they may have
-    /// come from the series in its place.
+    /// Whether numbers just taken through an entry must be recorded. If the series was changed meanwhile, they may have come
+    /// from its current entry, so that one counts too.
     pub(crate) fn is_audited(&self, entry: &SeriesEntry) -> bool {
         entry.spec.audit.is_on()
             || entry.series.is_retired()
@@ -41,12 +41,12 @@ impl<S: Store> Machine<S> {
         &self,
         scope_id: &ScopeId,
         taken: &TakenNumbers,
-        by: Actor<'_>,
+        actor: Actor<'_>,
     ) -> Result<(), IssueError> {
         if taken.ranges.is_empty() {
             return Ok(());
         }
-        let stamp = by.stamp(self.runtime.now());
+        let stamp = actor.stamp(self.runtime.now());
         let record = |NumberedRange { range, numbers }: &NumberedRange| {
             let id = self.runtime.new_id();
             AuditRecord::of_numbers(id, scope_id, *range, &taken.numbers, numbers.clone(), &stamp)
@@ -54,17 +54,17 @@ impl<S: Store> Machine<S> {
         self.write_records(scope_id, taken.ranges.iter().filter_map(record).collect()).await
     }
 
-    /// Records positions that are answered as they are, if the series is audited.
+    /// Records positions, which the caller gets instead of numbers, if the series is audited.
     pub(crate) async fn record_positions(
         &self,
         open: &OpenScope<'_>,
         taken: &TakenPositions,
-        by: Actor<'_>,
+        actor: Actor<'_>,
     ) -> Result<(), IssueError> {
         if !self.is_audited(open.entry) {
             return Ok(());
         }
-        let stamp = by.stamp(self.runtime.now());
+        let stamp = actor.stamp(self.runtime.now());
         let record = |range| AuditRecord::of_positions(self.runtime.new_id(), open, range, &stamp);
         self.write_records(&open.scope_id, taken.ranges().map(record).collect()).await
     }

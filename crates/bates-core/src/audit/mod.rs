@@ -41,7 +41,7 @@ impl Channel {
         }
     }
 
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|channel| channel.name() == name)
     }
 }
@@ -89,22 +89,22 @@ pub struct AuditStamp {
     pub at: Timestamp,
 }
 
-/// One range that a caller took.
+/// A range of positions that a caller took.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditRecord {
-    /// Makes writing idempotent: a record written twice is there once.
+    /// Makes a write idempotent: a store keeps one record for each id.
     pub id: Uuid,
     pub scope_id: ScopeId,
     pub range: PositionRange,
     pub first: Box<str>,
     pub last: Box<str>,
-    /// How many numbers: fewer than positions where rules reject some.
+    /// How many numbers. Fewer than positions, if the rules reject some.
     pub count: u64,
     pub stamp: AuditStamp,
 }
 
 impl AuditRecord {
-    /// Positions that the caller takes without their texts.
+    /// For a caller that takes positions, and not their numbers.
     pub(crate) fn of_positions(
         id: Uuid,
         open: &OpenScope<'_>,
@@ -120,17 +120,17 @@ impl AuditRecord {
         Self { id, scope_id, range, first, last, count: range.count(), stamp }
     }
 
-    /// The numbers `of` among `all` that came from the range; `None` without numbers.
+    /// `span` are the indexes of the numbers in `all` that came from the range. `None` if there are none.
     pub(crate) fn of_numbers(
         id: Uuid,
         scope_id: &ScopeId,
         range: PositionRange,
         all: &Numbers,
-        of: std::ops::Range<usize>,
+        span: std::ops::Range<usize>,
         stamp: &AuditStamp,
     ) -> Option<Self> {
-        let count = of.len() as u64;
-        let (first, last) = (all.number(of.start)?.into(), all.number(of.end.checked_sub(1)?)?.into());
+        let count = span.len() as u64;
+        let (first, last) = (all.number(span.start)?.into(), all.number(span.end.checked_sub(1)?)?.into());
         let (scope_id, stamp) = (scope_id.clone(), stamp.clone());
         (count > 0).then_some(Self { id, scope_id, range, first, last, count, stamp })
     }
@@ -140,7 +140,7 @@ impl AuditRecord {
 pub enum AuditPolicy {
     #[default]
     Off,
-    /// For ever, or for this time.
+    /// Records are kept this long; `None` keeps them forever.
     On(Option<Duration>),
 }
 
@@ -149,7 +149,7 @@ impl AuditPolicy {
         matches!(self, Self::On(_))
     }
 
-    /// `None` keeps records for ever.
+    /// `None` keeps records forever.
     pub const fn retention(self) -> Option<Duration> {
         match self {
             Self::On(retention) => retention,
@@ -158,7 +158,7 @@ impl AuditPolicy {
     }
 }
 
-/// `None` matches every record.
+/// A field that is `None` matches every record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditFilter {
     pub series: Option<SeriesName>,

@@ -26,15 +26,15 @@ pub struct AssignRequest {
     /// The first position past the space.
     pub end: u64,
     pub scopes_max: u64,
-    /// The promise that this process knows; `None` is not checked.
+    /// The promise that this process believes the series to have; the store refuses an outdated one. `None`: no check.
     pub promise: Option<Promise>,
-    /// Renders its number.
+    /// Renders the number.
     pub scope: Arc<Scope>,
-    /// The id of the document, if the request is new.
+    /// The id of the document, unless the idempotency key was used before.
     pub document_id: Uuid,
     pub idempotency: Option<Idempotency>,
     pub content: DocumentContent,
-    /// If the series is audited: recorded in the same commit, if the request is new.
+    /// If the series is audited. Recorded in the same commit as the number.
     pub audit_stamp: Option<AuditStamp>,
 }
 
@@ -60,7 +60,7 @@ impl DocumentContent {
 pub struct Idempotency {
     pub caller: Box<str>,
     pub key: Box<str>,
-    /// Of the whole request: the same key with another digest is refused.
+    /// The digest of the whole request. The same key with another digest is refused.
     pub digest: [u8; 32],
 }
 
@@ -69,9 +69,9 @@ pub struct Assignment {
     pub document_id: Uuid,
     pub position: Position,
     pub number: Box<str>,
-    /// The current state: the same request may come long after the first.
+    /// The state now: a repeated request may come long after the first.
     pub state: DocumentState,
-    /// Whether this request was the first.
+    /// Whether this request was numbered, and not recognized as a repeated one.
     pub is_new: bool,
 }
 
@@ -83,8 +83,8 @@ pub struct NewDocument<'r> {
 }
 
 impl NewDocument<'_> {
-    /// The audit record, if the series is audited.
-    pub fn record(&self) -> Option<AuditRecord> {
+    /// `None` unless the series is audited.
+    pub fn audit_record(&self) -> Option<AuditRecord> {
         let Assignment { document_id, position, number, .. } = self.assignment;
         Some(AuditRecord {
             id: *document_id,
@@ -98,7 +98,7 @@ impl NewDocument<'_> {
     }
 }
 
-/// Nothing was written.
+/// Why a store assigned no number. Nothing was written, unless the store failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AssignError {
@@ -106,7 +106,7 @@ pub enum AssignError {
     Grant(#[from] GrantError),
     #[error("the idempotency key was used for another request")]
     KeyReused,
-    /// Permanent.
+    /// Another attempt fails in the same way.
     #[error("the idempotency key cannot be kept: {0}")]
     BadKey(Box<str>),
     #[error("the rules of the series reject each of the next {positions} positions")]
@@ -120,7 +120,7 @@ impl From<StoreError> for AssignError {
 }
 
 impl AssignRequest {
-    /// The first position from `next` on that the rules accept, and its number.
+    /// The first position at or after `next` that the rules of the series accept, and its number.
     pub fn first_accepted(&self, next: u64) -> Result<(Position, Box<str>), AssignError> {
         let exhausted = || AssignError::Grant(GrantError::Exhausted { left: 0, held_elsewhere: false });
         let last = self.end.min(next.saturating_add(REJECTED_MAX)).checked_sub(1).and_then(Position::new);
@@ -141,8 +141,7 @@ impl AssignRequest {
 impl fmt::Debug for AssignRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A document must not appear in a log.
-        let mut shown = f.debug_struct("AssignRequest");
-        shown
+        f.debug_struct("AssignRequest")
             .field("scope_id", &self.scope_id)
             .field("document_id", &self.document_id)
             .finish_non_exhaustive()

@@ -1,7 +1,7 @@
-//! Numbers documents and reservations, and applies the decisions about them.
+//! Numbers documents and reservations, and applies actions to them.
 //!
-//! A document takes its number from the cursor, past the ranges held in memory. In an ordered series, a later caller
-//! would then get a smaller number from memory: so from its first document on, it holds nothing in memory.
+//! A document takes its number from the cursor, past all ranges that processes hold in memory. In an ordered series, a later
+//! caller could then get a smaller number from memory: so from its first document on, such a series holds no range in memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::store::{Store, StoreResult};
 
 const PRUNE_BATCH: usize = 10_000;
 
-/// Nothing was written, unless the store failed.
+/// Why a document got no number. Nothing was written, unless the store failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DocumentError {
@@ -34,12 +34,14 @@ pub enum DocumentError {
     NoSink(Box<str>),
     #[error("idempotency key {0:?} was used in this series for another request")]
     KeyReused(Box<str>),
-    /// Permanent.
+    /// Another attempt fails in the same way.
     #[error("the idempotency key cannot be kept: {0}")]
     BadKey(Box<str>),
     #[error("the rules of the series reject each of the next {positions} positions")]
     AllRejected { positions: u64 },
 }
+
+type AssignResult = Result<Assignment, DocumentError>;
 
 impl DocumentError {
     pub const fn code(&self) -> ErrorCode {
@@ -71,24 +73,24 @@ impl<S: Store> Machine<S> {
         content: DocumentContent,
         idempotency: Option<Idempotency>,
         caller: &str,
-    ) -> Result<Assignment, DocumentError> {
+    ) -> AssignResult {
         let args = AssignArgs { params, content, idempotency, caller };
         if !entry.series.is_retired() {
-            let numbered = self.number(entry, args).await;
-            if matches!(&numbered, Err(DocumentError::Issue(error)) if error.is_outdated()) {
-                // The caller should try again: the next call finds the promise that the series has now.
+            let assigned = self.assign_in(entry, args).await;
+            if matches!(&assigned, Err(DocumentError::Issue(error)) if error.is_outdated()) {
+                // The caller should try again: the next call knows the current promise of the series.
                 let _ = Box::pin(self.sync_series()).await;
             }
-            return numbered;
+            return assigned;
         }
-        // The series was changed since the caller found it: number with its current entry.
+        // The series was changed since the caller looked it up: assign with its current entry.
         match self.replacement_of(&entry.series).await {
-            Some(current) => Box::pin(self.number(&current, args)).await,
+            Some(current) => Box::pin(self.assign_in(&current, args)).await,
             None => Err(self.dispenser.refusal(&entry.series, self.open_scope(entry, params)?.key()).into()),
         }
     }
 
-    async fn number(&self, entry: &SeriesEntry, args: AssignArgs<'_>) -> Result<Assignment, DocumentError> {
+    async fn assign_in(&self, entry: &SeriesEntry, args: AssignArgs<'_>) -> AssignResult {
         let AssignArgs { params, content, idempotency, caller } = args;
         let is_document = matches!(content, DocumentContent::Document(_));
         if is_document && !entry.spec.has_sink {
@@ -118,7 +120,7 @@ impl<S: Store> Machine<S> {
         };
         let assignment = self.store().assign(request).await;
         entry.note_usage(&scope_id, &assignment);
-        let assignment = assignment.map_err(|error| refused(&scope_id, entry.series.end(), key, error))?;
+        let assignment = assignment.map_err(|error| to_error(&scope_id, entry.series.end(), key, error))?;
         if assignment.is_new {
             entry.counts.add_issued(1);
             if is_document {
@@ -145,7 +147,7 @@ impl<S: Store> Machine<S> {
         Ok(outcome)
     }
 
-    /// Applies an action to every document whose state allows it; answers how many.
+    /// Applies an action to all documents whose state allows it. Returns how many it changed.
     pub async fn apply_action_to_all(&self, of: DocumentFilter, action: DocumentAction) -> StoreResult<u64> {
         let changed = self.store().apply_action_to_all(of, action).await?;
         if action == DocumentAction::Retry {
@@ -159,20 +161,20 @@ impl<S: Store> Machine<S> {
     }
 
     /// Voids expired reservations, and removes documents that were delivered or confirmed longer than `retention` ago: at
-    /// most 10,000 of each. Answers how many.
+    /// most 10,000 of each. Returns how many it voided and removed.
     pub async fn prune_documents(&self, retention: Duration) -> StoreResult<(u64, u64)> {
         let voided = self.store().expire_reservations(PRUNE_BATCH).await?;
         Ok((voided, self.store().prune_documents(retention, PRUNE_BATCH).await?))
     }
 
-    fn notify_relays(&self, of: impl Fn(&SeriesEntry) -> bool) {
-        for entry in self.registry().entries().filter(|entry| of(entry)) {
+    fn notify_relays(&self, is_affected: impl Fn(&SeriesEntry) -> bool) {
+        for entry in self.registry().entries().filter(|entry| is_affected(entry)) {
             entry.document_notify.notify_one();
         }
     }
 }
 
-fn refused(scope_id: &ScopeId, end: u64, key: Option<Box<str>>, error: AssignError) -> DocumentError {
+fn to_error(scope_id: &ScopeId, end: u64, key: Option<Box<str>>, error: AssignError) -> DocumentError {
     match error {
         AssignError::Grant(error) => IssueError::from_grant(scope_id, 1, end, error).into(),
         AssignError::KeyReused => DocumentError::KeyReused(key.unwrap_or_default()),

@@ -1,5 +1,5 @@
-//! Documents: one commit writes the number of a document, its row in the ledger and its row in the outbox.
-//! A reservation is a document without a body: the caller saves it elsewhere, and confirms in time.
+//! Documents. One commit moves the cursor, and writes the number to the ledger and the document to the outbox.
+//! A reservation is a document without a body: the caller saves the document elsewhere, and confirms it in time.
 
 mod assign;
 mod machine;
@@ -11,8 +11,8 @@ mod sink;
 pub use assign::{AssignError, AssignRequest, Assignment, DocumentContent, Idempotency, NewDocument};
 pub use machine::DocumentError;
 pub use outbox::{
-    ActionCondition, ActionOutcome, ActionRule, ClaimRequest, Claimed, DocumentAction, DocumentFilter,
-    Settlement, Verdict, VerdictChange,
+    ActionCondition, ActionOutcome, ActionRule, ClaimRequest, DocumentAction, DocumentFilter, Settlement,
+    Verdict, VerdictChange,
 };
 pub use record::{Document, DocumentState};
 pub use relay::{CLAIM_TTL, Relay, RelaySettings};

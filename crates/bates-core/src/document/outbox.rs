@@ -1,14 +1,14 @@
-//! Requests to the outbox: filters, claims, verdicts on attempts, and actions of operators.
+//! Requests to the outbox: filters, claims, the verdicts on delivery attempts, and the actions of callers and operators.
 
 use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::{Delivery, Document, DocumentState};
+use super::{Document, DocumentState};
 use crate::scope::ScopeKey;
 use crate::series::SeriesName;
 
-/// `None` matches every document.
+/// A field that is `None` matches every document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DocumentFilter {
     pub document_id: Option<Uuid>,
@@ -22,14 +22,12 @@ pub struct DocumentFilter {
 pub struct ClaimRequest {
     pub series: SeriesName,
     pub limit: usize,
-    /// The claim ends with the document whose body reaches this size, so that a large one is claimed too.
-    pub bytes: usize,
+    /// Claim no more documents once their bodies have this many bytes. One document is claimed even if it is larger.
+    pub stop_at_bytes: usize,
     pub ttl: Duration,
 }
 
-/// A claimed document; its verdict must name the attempt.
-pub type Claimed = Delivery;
-
+/// Ends a claim with the verdict on its attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settlement {
     pub document_id: Uuid,
@@ -40,35 +38,35 @@ pub struct Settlement {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Delivered,
-    /// It failed; the next attempt is due after this time.
+    /// The attempt failed; the next one is due after this time.
     RetryAfter(Duration, Box<str>),
+    /// The last attempt failed.
     Dead(Box<str>),
     /// The sink may have taken the document. The next attempt is due after this time; `None` if this was the last one.
     Unanswered(Option<Duration>, Box<str>),
 }
 
-/// The changes that a store writes for a verdict. The claim ends, and a delivered document needs no body any more.
+/// The changes that a store writes for a verdict. It also ends the claim, and deletes the body of a delivered document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VerdictChange<'v> {
     pub state: DocumentState,
-    /// When the next attempt is due.
-    pub after: Option<Duration>,
+    pub retry_after: Option<Duration>,
     pub error: Option<&'v str>,
     /// Whether the sink may have taken the document without answering. Once set, it stays.
     pub in_doubt: bool,
 }
 
 impl Verdict {
-    /// For a pending, claimed document, and its latest attempt.
+    /// Applies only to a document that is pending and claimed, and only if the attempt is its latest.
     pub fn change(&self) -> VerdictChange<'_> {
-        let (state, after, error) = match self {
+        let (state, retry_after, error) = match self {
             Self::Delivered => (DocumentState::Delivered, None, None),
             Self::RetryAfter(after, error) | Self::Unanswered(Some(after), error) => {
                 (DocumentState::Pending, Some(*after), Some(&**error))
             }
             Self::Dead(error) | Self::Unanswered(None, error) => (DocumentState::Dead, None, Some(&**error)),
         };
-        VerdictChange { state, after, error, in_doubt: matches!(self, Self::Unanswered(..)) }
+        VerdictChange { state, retry_after, error, in_doubt: matches!(self, Self::Unanswered(..)) }
     }
 }
 
@@ -78,21 +76,22 @@ pub enum DocumentAction {
     Confirm,
     /// The document of a reservation will not be saved.
     Void,
-    /// Deliver a dead document, or a pending one at once. Its attempts start from 1 again, unless one is under way: that
-    /// one no longer counts, and the next has another number.
+    /// Deliver a dead or pending document now. Its attempts are counted from 1 again, unless one is under way: then the
+    /// count goes on, so that the verdict on that attempt cannot settle the next one.
     Retry,
     /// Do not deliver a pending or dead document. Refused while an attempt is under way, which may deliver it.
     Abandon,
 }
 
-/// How an action changes a document, in one statement. Its claim ends: an attempt under way leaves it in doubt.
+/// How an action changes a document. A store applies it in one SQL statement, which also ends a claim; a document that was
+/// claimed is then in doubt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ActionRule {
     pub from: &'static [DocumentState],
     pub to: DocumentState,
     pub condition: ActionCondition,
-    /// Whether the document is due at once and its attempts start again; otherwise nothing is due any more. They do not
-    /// start again while one is under way: its verdict must not count for the next one.
+    /// If true, the document is due now, and its attempts are counted from 1 again unless one is under way. If false, it is
+    /// never due again.
     pub restarts_attempts: bool,
 }
 
@@ -101,7 +100,7 @@ pub enum ActionCondition {
     Always,
     /// An expired reservation cannot be confirmed, even if it was not voided yet.
     BeforeDue,
-    /// An attempt that is under way may deliver the document.
+    /// Not while an attempt is under way, because it may deliver the document.
     Unclaimed,
 }
 
@@ -117,18 +116,18 @@ impl DocumentAction {
         ActionRule { from, to, condition, restarts_attempts: matches!(self, Self::Retry) }
     }
 
-    /// `document` is the document after the action; `is_changed` says whether the action changed it.
+    /// `document` is the document as it is after the action, and `is_changed` whether the action changed it.
     pub fn outcome(self, document: Option<Document>, is_changed: bool) -> ActionOutcome {
         let rule = self.rule();
         match document {
-            None => ActionOutcome::Unknown,
-            // The same action came before.
+            None => ActionOutcome::NotFound,
+            // Also if an earlier, equal action had changed it.
             Some(document) if is_changed || document.state == rule.to && !rule.restarts_attempts => {
                 ActionOutcome::Done(document)
             }
             // Only an attempt under way keeps a pending document from being abandoned.
             Some(document) if self == Self::Abandon && document.state == DocumentState::Pending => {
-                ActionOutcome::UnderWay(document)
+                ActionOutcome::AttemptUnderWay(document)
             }
             Some(document) => ActionOutcome::Refused(document),
         }
@@ -137,12 +136,13 @@ impl DocumentAction {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ActionOutcome {
+    /// The document has the state that the action asks for.
     Done(Document),
     /// Its state does not allow the action, or the reservation has expired.
     Refused(Document),
-    /// An attempt is under way and may deliver it. Its claim ends when `due` is reached.
-    UnderWay(Document),
-    Unknown,
+    /// An attempt is under way and may deliver it. Its claim ends at `due`.
+    AttemptUnderWay(Document),
+    NotFound,
 }
 
 #[cfg(test)]
@@ -180,15 +180,15 @@ mod tests {
         let (pending, dead) = (|| document(DocumentState::Pending), || document(DocumentState::Dead));
         assert_eq!(Action::Retry.outcome(Some(pending()), true), Outcome::Done(pending()));
         assert_eq!(Action::Retry.outcome(Some(pending()), false), Outcome::Refused(pending()));
-        assert_eq!(Action::Abandon.outcome(Some(pending()), false), Outcome::UnderWay(pending()));
+        assert_eq!(Action::Abandon.outcome(Some(pending()), false), Outcome::AttemptUnderWay(pending()));
         assert_eq!(Action::Confirm.outcome(Some(dead()), false), Outcome::Refused(dead()));
-        assert_eq!(Action::Void.outcome(None, false), Outcome::Unknown);
+        assert_eq!(Action::Void.outcome(None, false), Outcome::NotFound);
     }
 
     #[test]
     fn only_a_silent_sink_leaves_doubt_and_only_the_last_attempt_kills() {
         let (wait, error) = (Duration::from_secs(1), || "down".into());
-        for (verdict, state, after, in_doubt) in [
+        for (verdict, state, retry_after, in_doubt) in [
             (Verdict::Delivered, DocumentState::Delivered, None, false),
             (Verdict::RetryAfter(wait, error()), DocumentState::Pending, Some(wait), false),
             (Verdict::Dead(error()), DocumentState::Dead, None, false),
@@ -196,7 +196,7 @@ mod tests {
             (Verdict::Unanswered(None, error()), DocumentState::Dead, None, true),
         ] {
             let error = (state != DocumentState::Delivered).then_some("down");
-            assert_eq!(verdict.change(), VerdictChange { state, after, error, in_doubt });
+            assert_eq!(verdict.change(), VerdictChange { state, retry_after, error, in_doubt });
         }
     }
 }

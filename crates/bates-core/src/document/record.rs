@@ -72,8 +72,8 @@ impl DocumentState {
         Self::ALL.into_iter().find(|state| state.name() == name)
     }
 
-    /// Why the number of a document in this state is missing, if it is.
-    pub const fn reason(self) -> Option<GapReason> {
+    /// Why the number of a document in this state is a gap, if it is one.
+    pub const fn gap_reason(self) -> Option<GapReason> {
         match self {
             Self::Dead => Some(GapReason::OutboxDlq),
             Self::Abandoned => Some(GapReason::Abandoned),
@@ -82,7 +82,7 @@ impl DocumentState {
         }
     }
 
-    /// The state of the document when it is removed: its idempotency key then answers with it.
+    /// The only state in which a document that began in this state is pruned. Its idempotency key answers with it afterwards.
     #[must_use]
     pub const fn pruned_as(self) -> Self {
         match self {

@@ -10,23 +10,23 @@ use uuid::Uuid;
 
 use crate::scope::ScopeId;
 
-/// Receives the documents of a series, at least once each, always with the same id.
+/// Receives the documents of a series, each at least once and always with the same id.
 ///
-/// Invariant: a document counts as delivered only if it survives a crash of the receiver, as far as the sink can tell.
+/// Invariant: `Ok` means that the document survives a crash of the receiver, as far as the sink can tell.
 pub trait Sink: Send + Sync + 'static {
-    /// Delivers documents; answers for each, in their order. A failure must not keep the others from being attempted. A
-    /// sink that implements `deliver_each` calls [`deliver_through_each`] here.
+    /// Delivers documents, and returns one outcome for each, in their order. After a failure it still attempts the others.
+    /// A sink that implements `deliver_each` calls [`deliver_through_each`] here.
     fn deliver<'a>(&'a self, deliveries: &'a [Delivery]) -> DeliverFuture<'a>;
 
-    /// Reports each outcome as soon as it is known. Reported outcomes count even if the rest of the batch takes too long.
+    /// Delivers documents, and reports each outcome at once: it counts even if the rest of the batch takes too long.
     fn deliver_each<'a>(
         &'a self,
         deliveries: &'a [Delivery],
         outcomes: &'a DeliveryOutcomes,
     ) -> DeliverEachFuture<'a> {
         Box::pin(async {
-            for (at, outcome) in self.deliver(deliveries).await.into_iter().enumerate() {
-                outcomes.report(at, outcome);
+            for (index, outcome) in self.deliver(deliveries).await.into_iter().enumerate() {
+                outcomes.report(index, outcome);
             }
         })
     }
@@ -38,7 +38,7 @@ pub trait Sink: Send + Sync + 'static {
     fn describe(&self) -> String;
 }
 
-/// [`Sink::deliver`] of a sink that reports each outcome by itself.
+/// Implements [`Sink::deliver`] by [`Sink::deliver_each`].
 pub fn deliver_through_each<'a>(sink: &'a impl Sink, deliveries: &'a [Delivery]) -> DeliverFuture<'a> {
     Box::pin(async move {
         let outcomes = DeliveryOutcomes::unknown(deliveries.len());
@@ -60,9 +60,8 @@ impl DeliveryOutcomes {
         Self(Mutex::new(vec![None; deliveries]))
     }
 
-    /// Reports the outcome of the delivery at this index.
-    pub fn report(&self, at: usize, outcome: DeliveryResult) {
-        if let Some(slot) = self.0.lock().get_mut(at) {
+    pub fn report(&self, index: usize, outcome: DeliveryResult) {
+        if let Some(slot) = self.0.lock().get_mut(index) {
             *slot = Some(outcome);
         }
     }
@@ -71,13 +70,14 @@ impl DeliveryOutcomes {
         self.0.lock().iter().flatten().count()
     }
 
-    /// All outcomes; deliveries without one were not answered, for this reason.
-    pub fn into_results(self, otherwise: &str) -> Vec<DeliveryResult> {
-        let unanswered = || Err(DeliveryError::Unanswered(otherwise.into()));
+    /// All outcomes. A delivery without one counts as unanswered, for this reason.
+    pub fn into_results(self, reason: &str) -> Vec<DeliveryResult> {
+        let unanswered = || Err(DeliveryError::Unanswered(reason.into()));
         self.0.into_inner().into_iter().map(|outcome| outcome.unwrap_or_else(unanswered)).collect()
     }
 }
 
+/// A claimed document. The verdict on it must name its attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// The same for every attempt.
@@ -88,7 +88,7 @@ pub struct Delivery {
     /// JSON.
     pub body: Box<str>,
     pub created: Timestamp,
-    /// From 1.
+    /// Counted from 1.
     pub attempt: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Which positions are numbers, and which numbers the user's own documents have. Owns the port to these documents.
+//! The positions of the user's own documents, and the positions that the rules accept. Owns the port to these documents.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -10,13 +10,13 @@ use crate::range::{PositionRange, RangeSet};
 use crate::scope::ScopeKey;
 use crate::series::SeriesEntry;
 
-/// The user's own documents.
+/// Documents that the user has saved elsewhere, in a table or a bucket.
 pub trait DocumentSource: Send + Sync + 'static {
     /// Calls `take` with the number of each document, in any order.
     fn numbers<'a>(&'a self, take: &'a mut (dyn FnMut(&str) + Send)) -> ReadNumbersFuture<'a>;
 }
 
-/// Ends with why the reading failed, if it did.
+/// Returns why reading failed, if it did.
 pub type ReadNumbersFuture<'a> = Pin<Box<dyn Future<Output = Result<(), Box<str>>> + Send + 'a>>;
 
 #[derive(Default)]
@@ -27,7 +27,7 @@ pub(crate) struct DocumentPositions {
 }
 
 impl DocumentPositions {
-    /// Numbers that come in ascending order need memory only for their ranges.
+    /// Adjacent numbers that come in ascending order are joined, so that they need little memory.
     pub(crate) fn add(&mut self, pattern: &Pattern, number: &str) {
         let found = pattern.parse(number).ok().and_then(|parsed| {
             let scope = ScopeKey::new(parsed.parameters(), parsed.period()).ok()?;
@@ -49,11 +49,11 @@ impl DocumentPositions {
     }
 }
 
-/// In a longer range, every position counts as a number.
+/// In a longer range, every position counts as accepted.
 const WALK_MAX: u64 = 1_000_000;
 
 pub(crate) struct AcceptedPositions {
-    /// `None` if each position counts as a number: no rule rejects any, the rules have changed, or the text of a number
+    /// `None` if every position counts as accepted: no rule rejects any, the rules have changed, or the text of a number
     /// depends on the day of its issue.
     scope: Option<Scope>,
 }
@@ -64,7 +64,7 @@ impl AcceptedPositions {
         if pattern.reject().is_empty() || entry.has_changed_rules {
             return Self { scope: None };
         }
-        // The key also has parameters that the pattern does not show.
+        // The key may also have parameters that the pattern does not show.
         let shown: Vec<&str> = pattern.parameters().collect();
         let (parameters, period) = key.parts();
         let parameters: Vec<_> = parameters.filter(|(name, _)| shown.contains(name)).collect();

@@ -1,10 +1,10 @@
-//! Reconciliation: compares the cursor of each scope with the ledger, the outbox and the held ranges, and writes the
-//! gaps that remain. Its cost depends on the number of scopes and ranges, not of numbers.
+//! Reconciliation: compares the cursor of each scope with the ledger, the outbox and the held ranges, and writes the gaps
+//! that it finds. Its cost grows with the count of scopes and ranges, not of numbers.
 
 use std::collections::HashMap;
 
 use super::{
-    AcceptedPositions, DocumentPositions, DocumentSource, Gap, GapFilter, MissingRange, Reconciliation,
+    AcceptedPositions, DocumentPositions, DocumentSource, Gap, GapFilter, MissingRange, ScopePositions,
 };
 use crate::machine::Machine;
 use crate::range::{PositionRange, RangeSet};
@@ -28,32 +28,32 @@ pub struct ReconcileReport {
 }
 
 impl<S: Store> Machine<S> {
-    /// Sets where reconciliation reads the user's documents. Only the first call counts.
+    /// Sets from where reconciliation reads the user's own documents. Only the first call counts.
     pub fn set_document_sources(&self, sources: HashMap<SeriesName, Box<dyn DocumentSource>>) {
         let _ = self.document_sources.set(sources);
     }
 
     /// Reconciles a series, or all of them, and writes the gaps.
     pub async fn reconcile(&self, only: Option<&SeriesName>) -> StoreResult<ReconcileReport> {
-        let (mut report, mut unread) = (ReconcileReport::default(), None);
+        let (mut report, mut unread_error) = (ReconcileReport::default(), None);
         let entries: Vec<_> = self.registry().entries().cloned().collect();
         for entry in entries.iter().filter(|entry| only.is_none_or(|only| entry.series.name() == only)) {
             match self.reconcile_series(entry, &mut report).await {
-                // The other series are reconciled all the same.
-                Err(error @ StoreError::Documents(_)) => unread = Some(error),
+                // The other series are reconciled nevertheless.
+                Err(error @ StoreError::Documents(_)) => unread_error = Some(error),
                 reconciled => reconciled?,
             }
         }
-        unread.map_or(Ok(report), Err)
+        unread_error.map_or(Ok(report), Err)
     }
 
-    /// Reads the user's documents after all records of the store, so that a document saved meanwhile is not missed.
+    /// Reads the user's documents after the records of the store, so that a document saved meanwhile is not called missing.
     async fn reconcile_series(&self, entry: &SeriesEntry, report: &mut ReconcileReport) -> StoreResult<()> {
         let name = entry.series.name();
         let source = self.document_sources.get().and_then(|sources| sources.get(name));
         let (mut scopes, mut after) = (Vec::new(), None);
         loop {
-            let page = self.store().reconciliations(name.clone(), after, SCOPES_AT_ONCE).await?;
+            let page = self.store().scope_positions(name.clone(), after, SCOPES_AT_ONCE).await?;
             let Some((last, _)) = page.last() else { break };
             after = Some(last.clone());
             scopes.extend(page);
@@ -75,7 +75,7 @@ impl<S: Store> Machine<S> {
     async fn write_gaps(
         &self,
         entry: &SeriesEntry,
-        scopes: Vec<(ScopeKey, Reconciliation)>,
+        scopes: Vec<(ScopeKey, ScopePositions)>,
         saved: Option<&DocumentPositions>,
         report: &mut ReconcileReport,
     ) -> StoreResult<()> {
@@ -95,7 +95,7 @@ impl<S: Store> Machine<S> {
         &self,
         entry: &SeriesEntry,
         key: &ScopeKey,
-        scope: &mut Reconciliation,
+        scope: &mut ScopePositions,
         has_saved: bool,
     ) -> StoreResult<()> {
         if scope.adopted_to == 0 {
@@ -111,7 +111,7 @@ impl<S: Store> Machine<S> {
         for range in suspect {
             let (mut from, to) = (range.from(), range.to().min(scope.adopted_to));
             while from < to {
-                // Ranges may be many and small.
+                // There may be many small ranges: read no more than each can hold.
                 let limit = usize::try_from(to - from).map_or(ADOPTED_PAGE, |left| left.min(ADOPTED_PAGE));
                 let page = self.store().adopted_positions(scope_id.clone(), from, limit).await?;
                 from = page.last().filter(|_| page.len() == limit).map_or(to, |last| last.value() + 1);
@@ -143,8 +143,8 @@ impl ReconcileReport {
 }
 
 impl SeriesEntry {
-    /// Positions that the rules reject are not gaps.
-    fn missing(&self, key: &ScopeKey, scope: &Reconciliation, saved: Option<&RangeSet>) -> Vec<MissingRange> {
+    /// The missing positions that are numbers: positions that the rules reject are not gaps.
+    fn missing(&self, key: &ScopeKey, scope: &ScopePositions, saved: Option<&RangeSet>) -> Vec<MissingRange> {
         let missing = scope.missing(self.series.promise(), self.series.start().value(), saved);
         let accepted = AcceptedPositions::of(self, key);
         let mut numbers = Vec::new();

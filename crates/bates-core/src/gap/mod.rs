@@ -1,9 +1,9 @@
-//! Gaps: positions that were granted and belong to no document, each with a reason. Owns the balance of a scope:
-//! granted = issued + held + gaps + uncertain + rejected, and no position is in two of them.
+//! Gaps: positions that were granted and belong to no document, each with a reason. Every granted position is one of:
+//! issued, held, a gap, an uncertain gap, or rejected by the rules.
 
 mod documents;
 mod machine;
-mod reconciliation;
+mod scope_positions;
 mod scope_record;
 
 use std::fmt;
@@ -17,37 +17,37 @@ use crate::series::SeriesName;
 pub(crate) use documents::{AcceptedPositions, DocumentPositions};
 pub use documents::{DocumentSource, ReadNumbersFuture};
 pub use machine::ReconcileReport;
-pub use reconciliation::Reconciliation;
+pub use scope_positions::ScopePositions;
 pub use scope_record::{RangeKind, RangeRecord, ReadPurpose, ScopeRecord};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum GapReason {
-    /// Its document could not be delivered, and no operator has decided yet.
+    /// All attempts to deliver its document failed, and no operator has decided yet.
     OutboxDlq,
     /// An operator decided not to deliver its document.
     Abandoned,
-    /// Its reservation was given up, or not confirmed in time.
+    /// The caller voided its reservation, or did not confirm it in time.
     Voided,
-    /// It was issued, and no known document has it.
+    /// It was issued, but no known document has it.
     UntrackedLoss,
     /// A process that crashed held it, and may have used it.
     CrashSkip,
     /// A node or a client held it in memory and gave it up unused.
     LeaseLost,
-    /// The outcome of its commit was learned too late: no caller got it.
+    /// It was taken, but no caller got it: it stopped waiting, or a write failed or was resolved too late.
     Burned,
     /// An operator raised the cursor past it.
     FloorRaised,
-    /// It was granted for a shared pool and never pushed: another filler was faster, or the server refused.
+    /// It was granted for a shared pool but not pushed: another filler was faster, or the Redis server refused.
     FillFenced,
-    /// It was in a shared pool whose server lost data: a caller may have taken it.
+    /// It was in a shared pool whose Redis server lost data: a caller may have taken it.
     PoolInvalidated,
     /// Its document is dead or abandoned, and the outcome of an attempt is unknown: the sink may have taken it.
     DeliveryUnknown,
 }
 
 impl GapReason {
-    /// Certain reasons first: where two apply to a position, the first counts.
+    /// Certain reasons before uncertain ones. If two apply to a position, the first counts.
     pub const ALL: [Self; 11] = [
         Self::OutboxDlq,
         Self::Abandoned,
@@ -108,22 +108,22 @@ impl MissingRange {
         ranges.into_iter().map(move |range| Self { range, reason })
     }
 
-    /// The same, ascending, each position once, for the first of its reasons in [`GapReason::ALL`].
-    pub fn each_once(missing: &[Self]) -> Vec<Self> {
-        let mut each = Vec::new();
-        Self::add_new(&mut each, &mut RangeSet::default(), missing);
-        each.sort_unstable();
-        each
+    /// Disjoint ranges in ascending order. A position with several reasons keeps the first one in [`GapReason::ALL`].
+    pub fn disjoint(missing: &[Self]) -> Vec<Self> {
+        let mut disjoint = Vec::new();
+        Self::add_new(&mut disjoint, &mut RangeSet::default(), missing);
+        disjoint.sort_unstable();
+        disjoint
     }
 
-    /// Adds to `missing` the known positions that are not in `taken` yet, and adds them to `taken`.
-    fn add_new(missing: &mut Vec<Self>, taken: &mut RangeSet, known: &[Self]) {
+    /// Adds to `missing` those positions of `known` that are not in `excluded`, and adds them to `excluded`.
+    fn add_new(missing: &mut Vec<Self>, excluded: &mut RangeSet, known: &[Self]) {
         for reason in GapReason::ALL {
             let found = known.iter().filter(|known| known.reason == reason).map(|known| known.range);
-            let new = RangeSet::of(found).difference(taken);
+            let new = RangeSet::of(found).difference(excluded);
             if !new.is_empty() {
                 missing.extend(Self::all(new.iter(), reason));
-                *taken = taken.union(&new);
+                *excluded = excluded.union(&new);
             }
         }
     }
@@ -137,7 +137,7 @@ pub struct Gap {
     pub first_seen: Timestamp,
 }
 
-/// `None` matches every gap.
+/// A field that is `None` matches every gap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GapFilter {
     pub series: Option<SeriesName>,

@@ -1,7 +1,7 @@
 //! The ranges of a scope in a store, as reconciliation and a move to another store need them.
 //! Pure: a store loads the ranges and decides nothing about them.
 
-use super::{GapReason, MissingRange, Reconciliation};
+use super::{GapReason, MissingRange, ScopePositions};
 use crate::document::DocumentState;
 use crate::moving::MovedScope;
 use crate::range::{PositionRange, RangeSet};
@@ -14,7 +14,7 @@ pub struct ScopeRecord {
     pub cursor: Cursor,
     /// The first position past all adopted ones.
     pub adopted_to: u64,
-    /// The first position since which it is gapless; 0 if it always was.
+    /// The position from which on the scope is gapless; 0 if it always was.
     pub gapless_from: u64,
     /// Ranges of several kinds may overlap.
     pub ranges: Vec<RangeRecord>,
@@ -22,9 +22,9 @@ pub struct ScopeRecord {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadPurpose {
-    /// Includes documents that are open or were not delivered. From then on silent nodes count as crashed.
+    /// Reads documents that are open or were not delivered, too. First records that silent nodes have crashed.
     Reconcile,
-    /// Without documents.
+    /// Reads no documents.
     Move,
 }
 
@@ -36,7 +36,7 @@ pub struct RangeRecord {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeKind {
-    /// In the ledger.
+    /// In the ledger: numbers of documents, reservations and gapless series.
     Issued,
     /// A live process holds them in memory.
     Held,
@@ -44,7 +44,7 @@ pub enum RangeKind {
     Crashed,
     /// A live process pushes them to a shared pool.
     Filling,
-    /// A process that crashed was to push them to a shared pool.
+    /// A process crashed before it had pushed them to a shared pool, or recorded that it had.
     FillerCrashed,
     /// In a shared pool.
     Pushed,
@@ -59,7 +59,7 @@ pub enum RangeKind {
 }
 
 impl RangeKind {
-    /// The kind of this name in the queries of stores: a word, a reason, or `document` or `in_doubt` with a state.
+    /// The kind of this name in the queries of stores: a word, a gap reason, or `document` or `in_doubt` with a state.
     pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "issued" => Self::Issued,
@@ -80,12 +80,12 @@ impl RangeKind {
 }
 
 impl ScopeRecord {
-    /// Processes and clients that crashed or fell silent may have used their ranges.
-    pub fn reconciliation(self) -> (ScopeKey, Reconciliation) {
+    /// Ranges of crashed processes and silent clients become uncertain gaps: they may have been used.
+    pub fn positions(self) -> (ScopeKey, ScopePositions) {
         use {DocumentState as State, RangeKind as Kind};
         let Self { scope, cursor, adopted_to, gapless_from, ranges } = self;
-        let empty = Reconciliation::default();
-        let mut all = Reconciliation { next: cursor.next, adopted_to, gapless_from, ..empty };
+        let empty = ScopePositions::default();
+        let mut all = ScopePositions { next: cursor.next, adopted_to, gapless_from, ..empty };
         for RangeRecord { range, kind } in ranges {
             let missing = |reason| MissingRange { range, reason };
             match kind {
@@ -102,15 +102,15 @@ impl ScopeRecord {
                     all.undelivered.push(missing(GapReason::DeliveryUnknown));
                 }
                 Kind::Document(state) | Kind::InDoubt(state) => {
-                    all.undelivered.extend(state.reason().map(missing));
+                    all.undelivered.extend(state.gap_reason().map(missing));
                 }
             }
         }
         (scope, all)
     }
 
-    /// The scope for another store. Ranges of processes become uncertain, even if the processes live: they may hand them
-    /// out until they check the store. Ranges in a shared pool are lost. Ranges of clients move with their leases.
+    /// The scope for another store. Ranges of processes become uncertain gaps, even if the processes live: until they notice
+    /// the move, they may hand them out. Ranges in a shared pool are lost. Ranges of clients move with their leases.
     pub fn moved_scope(self) -> MovedScope {
         let of = |wanted: &[RangeKind]| {
             let found = self.ranges.iter().filter(|known| wanted.contains(&known.kind));
@@ -130,7 +130,7 @@ impl ScopeRecord {
             .difference(&of(&[RangeKind::WithClient, RangeKind::ClientSilent]))
             .difference(&RangeSet::of(lost.iter().map(|lost| lost.range)));
         lost.extend(MissingRange::all(held.iter(), GapReason::CrashSkip));
-        let (ledger, lost) = (of(&[RangeKind::Issued]).iter().collect(), MissingRange::each_once(&lost));
+        let (ledger, lost) = (of(&[RangeKind::Issued]).iter().collect(), MissingRange::disjoint(&lost));
         MovedScope { scope: self.scope, cursor: self.cursor, ledger, lost, gapless_from: self.gapless_from }
     }
 }
@@ -169,7 +169,7 @@ mod tests {
             ("in_doubt abandoned", Some(GapReason::DeliveryUnknown)),
         ];
         for (name, reason) in states {
-            let (_, all) = record(&[(5, 6, name)]).reconciliation();
+            let (_, all) = record(&[(5, 6, name)]).positions();
             assert_eq!(all.undelivered.first().map(|missing| missing.reason), reason, "{name}");
             let is_open = name.ends_with("pending") || name.ends_with("reserved");
             assert_eq!(all.pending.len(), usize::from(is_open), "{name}");
@@ -182,7 +182,7 @@ mod tests {
     fn ranges_of_live_holders_are_held_and_those_of_crashed_ones_are_uncertain() {
         let held = [(1, 2, "held"), (2, 3, "filling"), (3, 4, "pushed"), (4, 5, "with_client")];
         let lost = [(5, 6, "crashed"), (6, 7, "filler_crashed"), (7, 8, "client_silent"), (8, 9, "burned")];
-        let (_, all) = record(&[&held[..], &lost].concat()).reconciliation();
+        let (_, all) = record(&[&held[..], &lost].concat()).positions();
         assert_eq!((all.next, all.gapless_from), (100, 3));
         assert_eq!((all.held.len(), all.with_clients.len()), (3, 1));
         let uncertain = all.lost.iter().filter(|lost| lost.reason == GapReason::CrashSkip).count();

@@ -120,7 +120,7 @@ impl Decider<'_> {
         self.change.issue(range);
         let (document_id, state) = (of.document_id, of.content.state());
         let assignment = Assignment { document_id, position, number, state, is_new: true };
-        keys.put(of, &assignment);
+        keys.note_assignment(of, &assignment);
         Ok(assignment)
     }
 

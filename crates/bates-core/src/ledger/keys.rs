@@ -11,7 +11,7 @@ use crate::document::{AssignError, AssignRequest, Assignment, Idempotency};
 use crate::series::SeriesName;
 use crate::store::StoreError;
 
-/// An idempotency key. Every batch inserts its keys in their order, so that no two batches wait for each other.
+/// An idempotency key. Every batch inserts its keys in sorted order, so that no two batches deadlock.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IdempotencyKey {
     pub caller: Box<str>,
@@ -28,11 +28,11 @@ pub struct KeyUse {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyState {
-    /// It is new, and no other batch can use it before this one ends.
+    /// The key is new, and no other batch can use it before this one ends.
     New,
-    /// A request with this digest has used it.
+    /// A request with this digest used the key, and got this assignment.
     Used([u8; 32], Assignment),
-    /// It was used, and an operator has removed its document.
+    /// The key was used, but its document is gone: an operator removed it.
     Lost,
 }
 
@@ -76,18 +76,18 @@ impl IdempotencyKeys {
         }
     }
 
-    /// The keys in their order, each with the first request that has it.
+    /// The keys in sorted order, each with the first request of this batch that has it.
     pub fn first_uses(&self) -> Vec<(&IdempotencyKey, KeyUse)> {
         self.0.iter().map(|(key, entry)| (key, entry.first_use)).collect()
     }
 
-    /// Adds the state of each key in the store, in their order. `None` if one is missing: then decide nothing.
-    pub fn learn(mut self, known: Vec<KeyState>) -> Option<Self> {
-        if known.len() != self.0.len() {
+    /// Adds the state of each key in the store, in sorted order. `None` if one is missing: the batch must not be decided.
+    pub fn with_states(mut self, states: Vec<KeyState>) -> Option<Self> {
+        if states.len() != self.0.len() {
             return None;
         }
-        for (entry, known) in self.0.values_mut().zip(known) {
-            match known {
+        for (entry, state) in self.0.values_mut().zip(states) {
+            match state {
                 KeyState::New => entry.is_new = true,
                 KeyState::Used(digest, assignment) => entry.used_by = Some((digest, assignment)),
                 KeyState::Lost => {}
@@ -96,7 +96,7 @@ impl IdempotencyKeys {
         Some(self)
     }
 
-    /// The answer to a request whose key was used before.
+    /// The answer to a request whose key was used before; `None` if the request must be numbered.
     pub(super) fn answer(&self, assign: &AssignRequest) -> Option<Result<Assignment, AssignError>> {
         let idempotency = assign.idempotency.as_ref()?;
         let entry = self.0.get(&IdempotencyKey::of(assign, idempotency));
@@ -104,7 +104,7 @@ impl IdempotencyKeys {
             Some((digest, _)) if *digest != idempotency.digest => Some(Err(AssignError::KeyReused)),
             Some((_, assignment)) => Some(Ok(Assignment { is_new: false, ..assignment.clone() })),
             None if entry.is_some_and(|entry| entry.is_new) => None,
-            // The request may have a number already.
+            // Without its state, the key may have a number already: refuse.
             None => {
                 let (series, key) = (assign.scope_id.series.as_str().into(), idempotency.key.clone());
                 Some(Err(StoreError::KeyLost { series, key }.into()))
@@ -113,7 +113,7 @@ impl IdempotencyKeys {
     }
 
     /// Notes that a request was numbered: later requests with its key get the same answer.
-    pub(super) fn put(&mut self, assign: &AssignRequest, assignment: &Assignment) {
+    pub(super) fn note_assignment(&mut self, assign: &AssignRequest, assignment: &Assignment) {
         if let Some(idempotency) = &assign.idempotency
             && let Some(entry) = self.0.get_mut(&IdempotencyKey::of(assign, idempotency))
         {
@@ -121,19 +121,19 @@ impl IdempotencyKeys {
         }
     }
 
-    /// New keys that no request used: a store that has inserted them removes them.
+    /// New keys with which no request was numbered. A store that has inserted them already removes them.
     pub fn unused(&self) -> Vec<&IdempotencyKey> {
         let unused = self.0.iter().filter(|(_, entry)| entry.is_new && entry.used_by.is_none());
         unused.map(|(key, _)| key).collect()
     }
 
-    /// New keys whose first request was refused or no longer waits, so that a later request used them.
-    pub fn reused(&self) -> Vec<(&IdempotencyKey, KeyUse)> {
-        let reused = self.0.iter().filter_map(|(key, entry)| {
+    /// New keys that a later request than the first one used: the first was refused, or its caller no longer waits.
+    pub fn reassigned(&self) -> Vec<(&IdempotencyKey, KeyUse)> {
+        let reassigned = self.0.iter().filter_map(|(key, entry)| {
             let (digest, assignment) = entry.used_by.as_ref().filter(|_| entry.is_new)?;
             let key_use = KeyUse { digest: *digest, document_id: assignment.document_id };
             (key_use != entry.first_use).then_some((key, key_use))
         });
-        reused.collect()
+        reassigned.collect()
     }
 }

@@ -24,7 +24,7 @@ pub use grant::{Grant, GrantError, GrantPurpose, GrantRequest, ReleaseOutcome, R
 pub use keys::{IdempotencyKey, IdempotencyKeys, KeyState, KeyUse};
 pub use lease::LeaseEnd;
 pub use pool::{
-    Pool, PoolBefore, PoolChange, PoolSettlement, PoolState, PooledRange, RenewRequest, RowBounds,
+    Pool, PoolBefore, PoolChange, PoolSettlement, PooledRange, PooledState, RenewRequest, RowBounds,
     ServerIdentity,
 };
 

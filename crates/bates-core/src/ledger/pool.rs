@@ -1,4 +1,4 @@
-//! The rules of shared pools: the epoch of a pool, and the fate of the positions that were granted to it.
+//! The rules of shared pools: the epoch of a pool, and what becomes of the positions that were granted to it.
 //!
 //! Invariant: a position leaves the rows of a pool only if it was popped, or in the change that records it as lost.
 
@@ -9,24 +9,24 @@ use crate::range::{PositionRange, RangeSet};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pool {
-    /// Raised whenever the content of the list can no longer be trusted.
+    /// Raised when the list may hold numbers that were already taken, or may lack some.
     pub epoch: u64,
-    /// The server that the epoch began on; `None` if it is not known any more.
+    /// The server on which the epoch began; `None` before the first epoch, and if the pool must be renewed.
     pub server: Option<ServerIdentity>,
 }
 
-/// The memory of a Redis server: another one after it restarted, failed over or was restored.
+/// Identifies a Redis server together with its data: a restart, a failover or a restore gives it another identity.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ServerIdentity {
-    /// Made anew by each start of the process.
+    /// `run_id`: another one after each start of the process.
     pub run: Box<str>,
-    /// Made anew whenever a replica takes over, or follows another history.
+    /// `master_replid`: another one after a replica took over, or began to follow another server.
     pub replication: Box<str>,
 }
 
 impl ServerIdentity {
-    /// `None` unless both are known.
-    pub fn known(run: Option<&str>, replication: Option<&str>) -> Option<Self> {
+    /// `None` unless both ids are there.
+    pub fn from_ids(run: Option<&str>, replication: Option<&str>) -> Option<Self> {
         Some(Self { run: run?.into(), replication: replication?.into() })
     }
 }
@@ -37,20 +37,20 @@ pub struct RenewRequest {
     pub server: ServerIdentity,
 }
 
-/// The fate of positions that were granted to a pool.
+/// What became of positions that were granted to a pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolSettlement {
     pub epoch: u64,
-    /// The pool holds these, unless it was renewed since, which lost them.
+    /// These are in the list, or were taken from it. If the pool was renewed since, they are lost.
     pub pushed: Option<PositionRange>,
-    /// These were not pushed and never will be: they are lost, `fill_fenced`.
+    /// These were not pushed, and never will be: they become gaps, `fill_fenced`.
     pub unused: Option<PositionRange>,
-    /// Everything below this position was popped. Does not count if the pool was renewed since.
+    /// All pushed positions below this one were popped. Ignored if the pool was renewed since.
     pub popped_to: Option<u64>,
 }
 
-/// The rows of a pool that a settlement needs: those that overlap `[from, to)`, those that begin below `below`, and all
-/// that were popped. A pool may have thousands of others.
+/// The rows of a pool that a store must load for a change: those that overlap `[from, to)`, those that begin below `below`,
+/// and all that were popped. A pool may have thousands of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowBounds {
     pub from: u64,
@@ -67,21 +67,22 @@ impl PoolSettlement {
     }
 }
 
+/// Where positions that were granted to a pool are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PoolState {
-    /// With the process that asked for them.
+pub enum PooledState {
+    /// With the process that fills the pool.
     Granted,
     /// In the list.
     Pushed,
-    /// Handed out. Kept only while [`PoolBefore::held_from`] does not show that they are not held.
+    /// Taken by a program. The row is kept only while [`PoolBefore::held_from`] would make them look held.
     Popped,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PooledRange<H> {
     pub range: PositionRange,
-    pub state: PoolState,
-    /// The process that they were granted to, as the store knows it.
+    pub state: PooledState,
+    /// The process that they were granted to, as the store names it.
     pub holder: H,
 }
 
@@ -90,7 +91,7 @@ pub struct PooledRange<H> {
 pub struct PoolBefore<H> {
     pub pool: Pool,
     pub rows: Vec<PooledRange<H>>,
-    /// The first position of the scope that this process holds, for a store that keeps it with the cursor.
+    /// From here to the cursor, positions count as held unless a row names them; only for a store that records it so.
     pub held_from: Option<u64>,
 }
 
@@ -98,43 +99,43 @@ pub struct PoolBefore<H> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolChange<H> {
     pub pool: Pool,
-    /// The first positions of rows that go, before others are added.
+    /// The first positions of rows to delete, before others are added.
     pub removed: Vec<u64>,
     pub added: Vec<PooledRange<H>>,
     pub lost: Vec<MissingRange>,
 }
 
 impl<H: Clone + PartialEq> PoolBefore<H> {
-    /// Ends an epoch and begins the next: positions pushed before are lost. `None` if the epoch is another one.
+    /// Ends an epoch and begins the next: positions pushed before are lost. `None` if the pool has another epoch.
     ///
-    /// Invariant: of all nodes that saw an epoch, one ends it.
+    /// Invariant: of all nodes that saw an epoch, only one ends it.
     pub fn renew(self, renewal: RenewRequest) -> Option<PoolChange<H>> {
         if self.pool.epoch != renewal.expected_epoch {
             return None;
         }
         let mut rows = Rows::of(&self.rows);
-        let pushed = rows.take(PoolState::Pushed, &RangeSet::of(PositionRange::new(0, u64::MAX)));
+        let pushed = rows.take(PooledState::Pushed, &RangeSet::of(PositionRange::new(0, u64::MAX)));
         rows.lose(&pushed, GapReason::PoolInvalidated);
         let pool = Pool { epoch: renewal.expected_epoch + 1, server: Some(renewal.server) };
         Some(rows.change(&self.rows, pool))
     }
 
-    /// Decides the fate of positions that were granted to the pool. A second call changes nothing.
+    /// Decides what becomes of positions that were granted to the pool. A repeated call changes nothing.
     pub fn settle(self, settlement: &PoolSettlement) -> PoolChange<H> {
         let is_current = self.pool.epoch == settlement.epoch;
         let mut rows = Rows::of(&self.rows);
-        let pushed = rows.take(PoolState::Granted, &RangeSet::of(settlement.pushed));
+        let pushed = rows.take(PooledState::Granted, &RangeSet::of(settlement.pushed));
         if is_current {
-            rows.put(pushed, PoolState::Pushed);
+            rows.put(pushed, PooledState::Pushed);
         } else {
             rows.lose(&pushed, GapReason::PoolInvalidated);
         }
-        let unused = rows.take(PoolState::Granted, &RangeSet::of(settlement.unused));
+        let unused = rows.take(PooledState::Granted, &RangeSet::of(settlement.unused));
         rows.lose(&unused, GapReason::FillFenced);
         if let Some(to) = settlement.popped_to.filter(|_| is_current) {
-            let popped = rows.take(PoolState::Pushed, &RangeSet::of(PositionRange::new(0, to)));
+            let popped = rows.take(PooledState::Pushed, &RangeSet::of(PositionRange::new(0, to)));
             if !popped.is_empty() {
-                rows.put(popped, PoolState::Popped);
+                rows.put(popped, PooledState::Popped);
                 rows.forget_popped(self.held_from);
             }
         }
@@ -152,8 +153,8 @@ impl<H: Clone + PartialEq> Rows<H> {
         Self { rows: rows.to_vec(), lost: Vec::new() }
     }
 
-    /// Takes out the wanted positions that are in this state; other parts of their rows stay.
-    fn take(&mut self, state: PoolState, wanted: &RangeSet) -> Vec<PooledRange<H>> {
+    /// Removes the wanted positions that are in this state, and returns them. Other parts of their rows stay.
+    fn take(&mut self, state: PooledState, wanted: &RangeSet) -> Vec<PooledRange<H>> {
         let (mut taken, mut kept) = (Vec::new(), Vec::new());
         for row in self.rows.drain(..) {
             let all = RangeSet::of([row.range]);
@@ -166,7 +167,7 @@ impl<H: Clone + PartialEq> Rows<H> {
         taken
     }
 
-    fn put(&mut self, rows: Vec<PooledRange<H>>, state: PoolState) {
+    fn put(&mut self, rows: Vec<PooledRange<H>>, state: PooledState) {
         self.rows.extend(rows.into_iter().map(|row| PooledRange { state, ..row }));
     }
 
@@ -175,9 +176,9 @@ impl<H: Clone + PartialEq> Rows<H> {
         self.lost.extend(MissingRange::all(ranges.iter(), reason));
     }
 
-    /// Joins popped ranges to keep the rows few, and forgets those with nothing held below.
+    /// Joins popped ranges, so that there are few rows, and forgets those below the first held position.
     fn forget_popped(&mut self, held_from: Option<u64>) {
-        let popped = self.take(PoolState::Popped, &RangeSet::of(PositionRange::new(0, u64::MAX)));
+        let popped = self.take(PooledState::Popped, &RangeSet::of(PositionRange::new(0, u64::MAX)));
         let Some(first) = popped.first() else { return };
         let joined = RangeSet::of(popped.iter().map(|row| row.range));
         let needed = joined.iter().filter(|range| held_from.is_some_and(|from| range.to() > from));
@@ -205,10 +206,10 @@ mod tests {
     const END: u64 = 30;
 
     /// Where each position is: in a row, or lost.
-    type Positions = BTreeMap<u64, Result<PoolState, GapReason>>;
+    type Positions = BTreeMap<u64, Result<PooledState, GapReason>>;
 
     fn rows() -> impl Strategy<Value = Vec<PooledRange<u8>>> {
-        let states = [PoolState::Granted, PoolState::Pushed, PoolState::Popped];
+        let states = [PooledState::Granted, PooledState::Pushed, PooledState::Popped];
         let row = (0_u64..4, 1_u64..6, prop::sample::select(states.to_vec()), 0_u8..3);
         prop::collection::vec(row, 0..6).prop_map(|rows| {
             let mut next = 0;
@@ -256,12 +257,12 @@ mod tests {
             let settlement = PoolSettlement { epoch, pushed, unused, popped_to };
             let is_in = |range: Option<PositionRange>, at| range.is_some_and(|range| range.from() <= at && at < range.to());
             let expected: Positions = positions(&rows, &[]).into_iter().filter_map(|(at, is)| Some((at, match is {
-                Ok(PoolState::Granted) if is_in(pushed, at) && epoch != 1 => Err(GapReason::PoolInvalidated),
-                Ok(PoolState::Granted) if is_in(pushed, at) && popped_to.is_some_and(|to| at < to) => return None,
-                Ok(PoolState::Granted) if is_in(pushed, at) => Ok(PoolState::Pushed),
-                Ok(PoolState::Granted) if is_in(unused, at) => Err(GapReason::FillFenced),
-                Ok(PoolState::Pushed) if epoch == 1 && popped_to.is_some_and(|to| at < to) => return None,
-                Ok(PoolState::Popped) => return None,
+                Ok(PooledState::Granted) if is_in(pushed, at) && epoch != 1 => Err(GapReason::PoolInvalidated),
+                Ok(PooledState::Granted) if is_in(pushed, at) && popped_to.is_some_and(|to| at < to) => return None,
+                Ok(PooledState::Granted) if is_in(pushed, at) => Ok(PooledState::Pushed),
+                Ok(PooledState::Granted) if is_in(unused, at) => Err(GapReason::FillFenced),
+                Ok(PooledState::Pushed) if epoch == 1 && popped_to.is_some_and(|to| at < to) => return None,
+                Ok(PooledState::Popped) => return None,
                 other => other,
             }))).collect();
             let before = PoolBefore { pool: pool(1), rows: rows.clone(), held_from };
@@ -269,7 +270,7 @@ mod tests {
             let is_needed = |row: &&PooledRange<u8>| {
                 row.range.from() < to && row.range.to() > from
                     || row.range.from() < below
-                    || row.state == PoolState::Popped
+                    || row.state == PooledState::Popped
             };
             let needed = rows.iter().filter(is_needed).cloned().collect();
             let change = before.settle(&settlement);
@@ -278,7 +279,7 @@ mod tests {
             let after = applied(rows.clone(), &change);
             let mut found = positions(&after, &change.lost);
             let popped: Vec<u64> =
-                found.iter().filter(|(_, is)| **is == Ok(PoolState::Popped)).map(|(at, _)| *at).collect();
+                found.iter().filter(|(_, is)| **is == Ok(PooledState::Popped)).map(|(at, _)| *at).collect();
             found.retain(|at, _| !popped.contains(at));
             prop_assert_eq!(found, expected);
             let again = PoolBefore { pool: pool(1), rows: after, held_from }.settle(&settlement);
@@ -293,7 +294,7 @@ mod tests {
             let change = before.renew(RenewRequest { expected_epoch: 1, server: server.clone() }).unwrap();
             prop_assert_eq!(&change.pool, &Pool { epoch: 2, server: Some(server) });
             let mut expected = positions(&rows, &[]);
-            for is in expected.values_mut().filter(|is| **is == Ok(PoolState::Pushed)) {
+            for is in expected.values_mut().filter(|is| **is == Ok(PooledState::Pushed)) {
                 *is = Err(GapReason::PoolInvalidated);
             }
             prop_assert_eq!(positions(&applied(rows, &change), &change.lost), expected);
@@ -305,7 +306,7 @@ mod tests {
     fn popped_positions_stay_known_while_a_process_holds_earlier_ones() {
         let range = |from, to| PositionRange::new(from, to).unwrap();
         let row = |from, to, state| PooledRange { range: range(from, to), state, holder: 0 };
-        let (pushed, popped) = (PoolState::Pushed, PoolState::Popped);
+        let (pushed, popped) = (PooledState::Pushed, PooledState::Popped);
         let rows = vec![row(2, 4, popped), row(10, 20, pushed), row(20, 22, popped)];
         let settled = |held_from| {
             let before = PoolBefore { pool: pool(1), rows: rows.clone(), held_from };

@@ -11,8 +11,8 @@ pub enum FillOutcome {
         pushed: u64,
         renewed: bool,
     },
-    /// Another filler fills it.
-    Elsewhere,
+    /// Another filler is filling it, or the scope has no pool.
+    Skipped,
 }
 
 pub(crate) type FillResult = Result<FillOutcome, FillError>;
@@ -33,7 +33,7 @@ pub enum FillError {
     #[error(
         "there is something under {0:?} that Bates did not make: remove it first, or give the pool another key"
     )]
-    Foreign(Box<str>),
+    KeyTaken(Box<str>),
     #[error(
         "another installation of Bates fills the list {0:?}, and its numbers are not of this store: give the pool another \
          key or another Redis database"
@@ -48,7 +48,7 @@ pub enum FillError {
         "the list {key:?} is of epoch {epoch}, which this store never began: another installation fills it, or the store \
          was restored. Give the pool another key, or remove the list and {{{key}}}:bates"
     )]
-    Newer { key: Box<str>, epoch: u64 },
+    UnknownEpoch { key: Box<str>, epoch: u64 },
 }
 
 impl FillError {

@@ -1,4 +1,4 @@
-//! Fills one pool under its lock, from positions granted for it, chunk by chunk.
+//! Fills one pool under its lock: checks the epoch, takes grants from the store, and pushes them chunk by chunk.
 
 use std::time::Duration;
 
@@ -17,12 +17,13 @@ use crate::store::{MeasuredStore, Store};
 /// How long a lock lasts unless it is extended.
 const LOCK_TTL: Duration = Duration::from_secs(10);
 
-/// Max positions of one grant: a filler that crashes loses no more.
+/// Max positions of one grant: a filler that crashes loses at most these.
 const GRANT_MAX: u64 = 1_000_000;
 
 /// Positions rendered and pushed together: they block Redis for about two milliseconds.
 const CHUNK: u64 = 20_000;
 
+/// How often a chunk is sent if its answer is lost.
 const SENDS_MAX: u32 = 3;
 
 pub(crate) struct PoolFill<'a, S> {
@@ -51,38 +52,38 @@ struct ListLock {
 }
 
 impl<S: Store> PoolFill<'_, S> {
-    /// Renews the pool if its server forgot it. With `progress`, also fills it if it is low.
+    /// Renews the pool if its server lost it. With `progress`, also fills it if it is low.
     pub(crate) async fn run(&self, progress: Option<Progress<'_>>) -> FillResult {
         let (token, since) = (self.runtime.new_id().to_string(), self.runtime.elapsed());
-        let locked = self.pools.list.lock(&self.key, &token, LOCK_TTL).await;
+        let locked = self.pools.server.lock(&self.key, &token, LOCK_TTL).await;
         if !locked.map_err(FillError::Server)? {
-            return Ok(FillOutcome::Elsewhere);
+            return Ok(FillOutcome::Skipped);
         }
         let mut lock = ListLock { token, since };
         let filled = self.fill(&mut lock, progress).await;
         // If this fails, the lock expires.
-        let _ = self.pools.list.unlock(&self.key, &lock.token).await;
+        let _ = self.pools.server.unlock(&self.key, &lock.token).await;
         filled
     }
 
     async fn fill(&self, lock: &mut ListLock, progress: Option<Progress<'_>>) -> FillResult {
-        // Read under the lock: another filler may have filled it just before.
-        let status = self.pools.list.status(std::slice::from_ref(&self.key)).await;
+        // Read under the lock, because another filler may have filled the pool just before.
+        let status = self.pools.server.status(std::slice::from_ref(&self.key)).await;
         let ServerStatus { server, lists } = status.map_err(FillError::Server)?;
         let list = lists.into_iter().next().unwrap_or_default();
         let epoch = self.current_or_new_epoch(&server, &list).await?;
         let level = if epoch.is_new { 0 } else { list.level };
-        let missing = progress.map_or(0, |_| self.pools.settings.missing_count(level));
-        if !epoch.is_new && missing > 0 {
+        let wanted = progress.map_or(0, |_| self.pools.settings.refill_count(level));
+        if !epoch.is_new && wanted > 0 {
             let (epoch, popped_to) = (epoch.number, self.popped_to(&list));
             self.settle(PoolSettlement { epoch, popped_to, ..PoolSettlement::default() }).await?;
         }
         let mut pushed = 0;
-        while pushed < missing {
-            let (scope_id, count) = (self.open.scope_id.clone(), (missing - pushed).min(GRANT_MAX));
+        while pushed < wanted {
+            let (scope_id, count) = (self.open.scope_id.clone(), (wanted - pushed).min(GRANT_MAX));
             let request = self.open.entry.series.grant_request(scope_id, count, GrantPurpose::Pool);
             let grant = match self.store.grant(request).await {
-                // The last numbers are in the pool.
+                // The pool already holds the last numbers of the scope.
                 Err(GrantError::Exhausted { .. }) if pushed > 0 => break,
                 grant => grant?,
             };
@@ -100,41 +101,41 @@ impl<S: Store> PoolFill<'_, S> {
                 tokio::task::yield_now().await;
             }
         }
-        // The first epoch of a pool is 1, so that one is not a renewal.
+        // The first epoch of a pool is 1. Beginning it is not a renewal.
         Ok(FillOutcome::Done { pushed, renewed: epoch.is_new && epoch.number > 1 })
     }
 
-    /// The epoch of the store, if list and server still have it; else a new one.
+    /// The epoch in the store, if the list has it and is on the server where it began; otherwise a new epoch.
     async fn current_or_new_epoch<'s>(
         &self,
         server: &'s ServerIdentity,
         list: &ListStatus,
     ) -> Result<Epoch<'s>, FillError> {
-        if list.is_foreign {
+        if list.is_of_other_store {
             return Err(FillError::OtherStore(self.key.clone()));
         }
         let pool = self.store.pool(self.open.scope_id.clone()).await?;
         if list.is_not_a_list || pool.epoch == 0 && list.epoch.is_none() && list.level > 0 {
-            return Err(FillError::Foreign(self.key.clone()));
+            return Err(FillError::KeyTaken(self.key.clone()));
         }
         if let Some(epoch) = list.epoch.filter(|epoch| *epoch > pool.epoch) {
-            return Err(FillError::Newer { key: self.key.clone(), epoch });
+            return Err(FillError::UnknownEpoch { key: self.key.clone(), epoch });
         }
         self.check_cursor(list).await?;
         if pool.server.as_ref() == Some(server) && list.epoch == Some(pool.epoch) {
             return Ok(Epoch { number: pool.epoch, server, is_new: false });
         }
         let renewal = RenewRequest { expected_epoch: pool.epoch, server: server.clone() };
-        // Invariant: only the filler that moved the epoch in the store makes a marker for it.
+        // Invariant: only the filler that raised the epoch in the store writes a marker with it.
         let Some(pool) = self.store.renew_pool(self.open.scope_id.clone(), renewal).await? else {
             return Err(FillError::Refused(ListRefusal::Epoch(list.epoch)));
         };
-        let renewed = self.pools.list.renew(&self.key, pool.epoch, server).await;
+        let renewed = self.pools.server.renew(&self.key, pool.epoch, server).await;
         renewed.map_err(FillError::Server)?.map_err(FillError::Refused)?;
         Ok(Epoch { number: pool.epoch, server, is_new: true })
     }
 
-    /// Pushed positions were granted; a store that does not know about the grant was restored from an older state.
+    /// Every pushed position was granted before. If the cursor is below one, the store was restored from an older state.
     async fn check_cursor(&self, list: &ListStatus) -> Result<(), FillError> {
         let Some(pushed_to) = list.pushed_to.filter(|to| *to > 0) else { return Ok(()) };
         let next = self.store.cursor(self.open.scope_id.clone()).await?.map_or(0, |cursor| cursor.next);
@@ -142,17 +143,17 @@ impl<S: Store> PoolFill<'_, S> {
         if next < pushed_to { Err(FillError::StoreRewound { key, pushed_to, next }) } else { Ok(()) }
     }
 
-    /// Pushes a grant, and records the outcome.
+    /// Pushes a grant, and settles it in the store.
     async fn push(
         &self,
         grant: Grant,
         epoch: Epoch<'_>,
         lock: &mut ListLock,
-        pushed: &mut (dyn FnMut(u64) + Send),
+        count_pushed: &mut (dyn FnMut(u64) + Send),
     ) -> Result<(), FillError> {
         let mut sent_to = grant.range.from();
-        let outcome = self.push_chunks(&grant, epoch, lock, &mut sent_to, pushed).await;
-        // A chunk of unknown outcome counts as pushed: a program may have taken it.
+        let outcome = self.push_chunks(&grant, epoch, lock, &mut sent_to, count_pushed).await;
+        // A chunk of unknown outcome counts as pushed: a program may have taken numbers from it.
         let settlement = PoolSettlement {
             epoch: epoch.number,
             pushed: PositionRange::new(grant.range.from(), sent_to),
@@ -169,7 +170,7 @@ impl<S: Store> PoolFill<'_, S> {
         epoch: Epoch<'_>,
         lock: &mut ListLock,
         sent_to: &mut u64,
-        pushed: &mut (dyn FnMut(u64) + Send),
+        count_pushed: &mut (dyn FnMut(u64) + Send),
     ) -> Result<(), FillError> {
         let token = lock.token.clone();
         let fence = PushFence { epoch, token: &token, version: grant.version };
@@ -184,7 +185,7 @@ impl<S: Store> PoolFill<'_, S> {
             let sending = self.send(push, packed, sent_to);
             let (sent, next_packed) = tokio::join!(biased; sending, self.pack(next, fence));
             sent?;
-            pushed(numbers.len() as u64);
+            count_pushed(numbers.len() as u64);
             (chunk, rest) = (next, after);
             (packed, numbers) = next_packed;
         }
@@ -196,11 +197,11 @@ impl<S: Store> PoolFill<'_, S> {
         let (scope, value) = (self.open.scope.clone(), self.pools.settings.value);
         let rendered = self.runtime.run_blocking(move || Numbers::rendered(&scope, range, value)).await;
         let numbers = rendered.expect("rendering does not panic");
-        let push = || self.pools.list.push(&self.key, fence.push(range, &numbers));
+        let push = || self.pools.server.push(&self.key, fence.push(range, &numbers));
         ((!numbers.is_empty()).then(push), numbers)
     }
 
-    /// Records a chunk of an audited series before it is pushed: from then on any program may take from it.
+    /// Writes the audit record of a chunk before it is pushed: after that, any program may take its numbers.
     async fn record(&self, numbers: &Numbers, range: PositionRange) -> Result<(), FillError> {
         if !self.open.entry.spec.audit.is_on() {
             return Ok(());
@@ -214,7 +215,7 @@ impl<S: Store> PoolFill<'_, S> {
         Ok(())
     }
 
-    /// Sends a packed chunk, again if its answer was lost: the server pushes it once.
+    /// Sends a packed chunk, again if its answer is lost. Moves `sent_to` past the chunk if it was, or may have been, pushed.
     async fn send(
         &self,
         push: PushRequest<'_>,
@@ -238,25 +239,25 @@ impl<S: Store> PoolFill<'_, S> {
                 }
                 Err(_) => sends += 1,
             }
-            packed = Some(self.pools.list.push(&self.key, push));
+            packed = Some(self.pools.server.push(&self.key, push));
         }
         *sent_to = push.to;
         Ok(())
     }
 
-    /// Extends the lock in time, by the clock that never jumps.
+    /// Extends the lock once a third of its time has passed, by the monotonic clock.
     async fn extend_lock(&self, lock: &mut ListLock) -> Result<(), FillError> {
         let now = self.runtime.elapsed();
         if now.saturating_sub(lock.since) < LOCK_TTL / 3 {
             return Ok(());
         }
         lock.since = now;
-        let extended = self.pools.list.extend(&self.key, &lock.token, LOCK_TTL).await;
+        let extended = self.pools.server.extend(&self.key, &lock.token, LOCK_TTL).await;
         let is_ours = extended.map_err(FillError::Server)?;
         is_ours.then_some(()).ok_or(FillError::Refused(ListRefusal::Fenced))
     }
 
-    /// The position below which everything was taken: the first element of the list is the next one.
+    /// The position below which all pushed numbers were taken, as the first element of the list tells; `None` if it cannot.
     fn popped_to(&self, list: &ListStatus) -> Option<u64> {
         let Some(head) = &list.head else { return list.pushed_to };
         let pattern = self.open.entry.series.pattern();
@@ -274,10 +275,10 @@ impl<S: Store> PoolFill<'_, S> {
 
 type PushFuture<'a> = PoolFuture<'a, Result<(), ListRefusal>>;
 
-/// Without a future if there are no numbers to push.
+/// The numbers of a chunk, and the push of them; `None` if the rules reject the whole chunk.
 type PackedChunk<'a> = (Option<PushFuture<'a>>, Numbers);
 
-/// The server compares these before it takes a chunk of a grant.
+/// The server compares these before it accepts a chunk of a grant.
 #[derive(Clone, Copy)]
 struct PushFence<'a> {
     epoch: Epoch<'a>,

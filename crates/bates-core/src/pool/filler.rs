@@ -1,5 +1,5 @@
-//! The filler: watches the pools of one series, fills those that are low and renews those that their server forgot.
-//! Never delays a request.
+//! The filler: watches the pools of one series, fills those that are low and renews those that their server lost. Never
+//! delays a request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,6 +10,7 @@ use futures_util::stream::FuturesUnordered;
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
+use super::machine::PAGE;
 use super::watched::WatchedPools;
 use super::{
     FillError, FillOutcome, FillResult, ListRefusal, ListStatus, Pool, PoolSet, ServerIdentity, ServerStatus,
@@ -19,21 +20,20 @@ use crate::scope::ScopeKey;
 use crate::series::SeriesEntry;
 use crate::store::Store;
 
-/// How often changing lists, and idle lists, are read.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+/// The pause between two reads of the lists. It doubles while no list changes.
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// Between two attempts to reach a server. Short, because programs that take from it may get numbers again until
-/// the filler has seen that it restarted.
+/// The pause between two attempts to reach a server. Short, because programs that use plain `LPOP` may get numbers twice
+/// until the filler has noticed a restart.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How often the scopes are read.
+/// How often the filler reads from the store which scopes have a pool.
 const SCOPES_EVERY: Duration = Duration::from_secs(10);
 
 const FILLS_MAX: usize = 4;
 
-const PAGE: usize = 1_000;
-
-/// How long a pool that could not be filled is left alone.
+/// How long the filler waits after a pool could not be filled.
 const FAILURE_PAUSE: Duration = Duration::from_secs(5);
 
 /// Reports messages for people.
@@ -44,8 +44,9 @@ pub struct Filler<S> {
     pub(super) entry: Arc<SeriesEntry>,
     pub(super) pools: Arc<PoolSet>,
     report: Reporter,
+    /// When a renewal was last reported.
     renewal_reported: Mutex<Option<Duration>>,
-    /// The generation of ranges when pools were last read.
+    /// [`Machine::generation`] when the pools were last read.
     generation: AtomicU64,
 }
 
@@ -61,13 +62,13 @@ impl<S: Store> Filler<S> {
     pub async fn run(self, mut stopped: watch::Receiver<bool>) {
         let filler = Arc::new(self);
         let (mut all, mut fills, mut trouble) = (WatchedPools::new(), Fills::new(), None);
-        let (mut pause, mut scopes_at) = (PAUSES.0, Duration::ZERO);
+        let (mut pause, mut scopes_at) = (PAUSE_MIN, Duration::ZERO);
         while !*stopped.borrow() {
             let status = filler.check_lists(&mut all, &mut scopes_at, &mut fills).await;
             filler.pools.is_up.store(status.is_ok(), Ordering::Relaxed);
             pause = match &status {
-                Ok(true) => PAUSES.0,
-                Ok(false) => (pause * 2).min(PAUSES.1),
+                Ok(true) => PAUSE_MIN,
+                Ok(false) => (pause * 2).min(PAUSE_MAX),
                 Err(_) => {
                     // The levels are unknown.
                     filler.pools.levels.lock().clear();
@@ -87,7 +88,7 @@ impl<S: Store> Filler<S> {
         while fills.next().await.is_some() {}
     }
 
-    /// Reads all lists once. Returns whether any changed.
+    /// Reads all lists once. Returns whether any changed or is being filled.
     async fn check_lists(
         self: &Arc<Self>,
         all: &mut WatchedPools,
@@ -104,7 +105,7 @@ impl<S: Store> Filler<S> {
         let scopes: Vec<ScopeKey> = all.keys().cloned().collect();
         for page in scopes.chunks(PAGE) {
             let keys: Vec<Box<str>> = page.iter().map(|scope| all[scope].key.clone()).collect();
-            let status = self.pools.list.status(&keys).await?;
+            let status = self.pools.server.status(&keys).await?;
             has_changed |= self.compare(all, page, status, fills).await?;
         }
         let levels = all.iter().map(|(scope, watched)| (scope.clone(), watched.level)).collect();
@@ -112,7 +113,7 @@ impl<S: Store> Filler<S> {
         Ok(has_changed || !fills.is_empty())
     }
 
-    /// Compares lists with the known state of their pools, and starts fillings.
+    /// Compares lists with the state of their pools, and starts fillings. Returns whether a level changed.
     async fn compare(
         self: &Arc<Self>,
         all: &mut WatchedPools,
@@ -120,8 +121,8 @@ impl<S: Store> Filler<S> {
         ServerStatus { server, lists }: ServerStatus,
         fills: &mut Fills,
     ) -> Result<bool, Box<str>> {
-        let is_strange = |(scope, list): (&ScopeKey, &ListStatus)| !all[scope].is_trusted(&server, list);
-        if scopes.iter().zip(&lists).any(is_strange) {
+        let is_untrusted = |(scope, list): (&ScopeKey, &ListStatus)| !all[scope].is_trusted(&server, list);
+        if scopes.iter().zip(&lists).any(is_untrusted) {
             // Another process may have renewed them.
             self.read_pools(all).await.map_err(|error| error.to_string())?;
             self.discard(all, scopes, &server).await?;
@@ -132,10 +133,9 @@ impl<S: Store> Filler<S> {
             let Some(watched) = all.get_mut(scope) else { continue };
             has_changed |= watched.level != list.level;
             watched.level = list.level;
-            let is_low = self.pools.settings.missing_count(list.level) > 0;
+            let is_low = self.pools.settings.refill_count(list.level) > 0;
             let is_due = is_low || !watched.is_trusted(&server, list);
             if is_due && now >= watched.not_before && fills.len() < FILLS_MAX {
-                // Until the filling has ended.
                 watched.not_before = Duration::MAX;
                 let (filler, scope) = (self.clone(), scope.clone());
                 let runtime = self.machine.runtime.clone();
@@ -148,23 +148,24 @@ impl<S: Store> Filler<S> {
         Ok(has_changed)
     }
 
-    /// Empties lists that the server has from another memory, before anything else: programs that take from them
-    /// directly would get numbers again.
+    /// Empties lists whose epoch began on another server identity, before anything else: after a restart they may hold
+    /// numbers that were already taken, and programs that use plain `LPOP` would get them again.
     async fn discard(
         &self,
         all: &WatchedPools,
         scopes: &[ScopeKey],
         server: &ServerIdentity,
     ) -> Result<(), Box<str>> {
-        // Invariant: a pool renewed on this server has a later epoch, and is left alone.
+        // Invariant: a list that another process renewed meanwhile has a later epoch, and is not emptied.
         let is_stale = |pool: &Pool| pool.epoch > 0 && pool.server.as_ref() != Some(server);
-        let stale = scopes.iter().filter_map(|scope| all.get(scope)).filter(|known| is_stale(&known.pool));
-        let stale: Vec<_> = stale.map(|known| (known.key.clone(), known.pool.epoch)).collect();
-        if stale.is_empty() { Ok(()) } else { self.pools.list.discard(&stale, server).await }
+        let stale =
+            scopes.iter().filter_map(|scope| all.get(scope)).filter(|watched| is_stale(&watched.pool));
+        let stale: Vec<_> = stale.map(|watched| (watched.key.clone(), watched.pool.epoch)).collect();
+        if stale.is_empty() { Ok(()) } else { self.pools.server.discard(&stale, server).await }
     }
 
-    /// Empties lists whose markers went back within their epoch: the server has an old memory again without having
-    /// restarted. The next check renews them.
+    /// Empties lists whose marker moved back within its epoch: the server loaded older data without a restart. The next check
+    /// renews them.
     async fn discard_rewound(
         &self,
         all: &mut WatchedPools,
@@ -175,7 +176,7 @@ impl<S: Store> Filler<S> {
         let mut rewound = Vec::new();
         for (scope, list) in scopes.iter().zip(lists) {
             let Some(watched) = all.get_mut(scope) else { continue };
-            let (Some(epoch), Some(to), false) = (list.epoch, list.pushed_to, list.is_foreign) else {
+            let (Some(epoch), Some(to), false) = (list.epoch, list.pushed_to, list.is_of_other_store) else {
                 continue;
             };
             if watched.seen_epoch == epoch && to < watched.pushed_to {
@@ -183,12 +184,12 @@ impl<S: Store> Filler<S> {
             }
             (watched.seen_epoch, watched.pushed_to) = (epoch, to);
         }
-        if rewound.is_empty() { Ok(()) } else { self.pools.list.discard(&rewound, server).await }
+        if rewound.is_empty() { Ok(()) } else { self.pools.server.discard(&rewound, server).await }
     }
 
     fn fill_ended(&self, all: &mut WatchedPools, ended: Result<Ended, oneshot::error::RecvError>) {
         let Ok((scope, filled)) = ended else {
-            // It panicked, so its pool is unknown.
+            // The filling panicked, and it is unknown which pool it was for.
             let later = self.machine.elapsed() + FAILURE_PAUSE;
             for watched in all.values_mut() {
                 watched.not_before = watched.not_before.min(later);
@@ -208,9 +209,9 @@ impl<S: Store> Filler<S> {
                 now
             }
             // The other filler needs some time.
-            Ok(FillOutcome::Elsewhere)
+            Ok(FillOutcome::Skipped)
             | Err(FillError::Refused(ListRefusal::Epoch(_) | ListRefusal::Server(_) | ListRefusal::Fenced)) => {
-                now + PAUSES.0
+                now + PAUSE_MIN
             }
             Err(error) => {
                 if !std::mem::replace(&mut watched.failure_reported, true) {
@@ -225,7 +226,7 @@ impl<S: Store> Filler<S> {
         format!("the pools of series {:?} at {}", self.entry.series().name().as_str(), self.pools.describe())
     }
 
-    /// A server restart renews many pools: report one for all.
+    /// A server restart renews many pools: report only the first.
     fn report_renewal(&self, key: &str, now: Duration) {
         let mut last = self.renewal_reported.lock();
         if last.is_none_or(|last| now.saturating_sub(last) > SCOPES_EVERY) {

@@ -1,4 +1,4 @@
-//! The port to shared pools: lists of numbers that any program may take from.
+//! The port to the server of shared pools: lists of numbers that any program may take from.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,13 +7,13 @@ use std::time::Duration;
 use super::ServerIdentity;
 use crate::machine::Numbers;
 
-/// A server that holds shared pools. It may forget, rewind, hang or lie at any time: nothing that it answers can make
-/// a number come twice, because numbers are pushed once, from positions granted for it.
-pub trait SharedPool: Send + Sync + 'static {
+/// A server that holds the lists of shared pools. It may lose data, go back to an older state, hang, or answer wrongly at any
+/// time. No answer can make Bates push a number twice, because each grant is pushed at most once.
+pub trait PoolServer: Send + Sync + 'static {
     /// The identity of the server now, and the state of these lists, in their order.
     fn status<'a>(&'a self, keys: &'a [Box<str>]) -> PoolFuture<'a, ServerStatus>;
 
-    /// Locks a list for a filler if it is free, for at most this time. Only that filler knows `token`.
+    /// Locks a list for a filler, if no other filler has the lock, for at most this time. Only this filler knows `token`.
     fn lock<'a>(&'a self, key: &'a str, token: &'a str, lasts: Duration) -> PoolFuture<'a, bool>;
 
     /// Extends a lock to this time from now, if the filler still has it.
@@ -22,12 +22,11 @@ pub trait SharedPool: Send + Sync + 'static {
     /// Ends a lock, if the filler still has it.
     fn unlock<'a>(&'a self, key: &'a str, token: &'a str) -> PoolFuture<'a, ()>;
 
-    /// Empties lists of these epochs or older ones, and leaves newer ones alone. Does nothing if the server has another
-    /// identity by then.
+    /// Empties each list that has this epoch or an older one. Does nothing if the server has another identity by then.
     fn discard<'a>(&'a self, lists: &'a [(Box<str>, u64)], server: &'a ServerIdentity) -> PoolFuture<'a, ()>;
 
-    /// Empties a list and begins an epoch in it, if the list belongs to an older one. Only the filler that moved the
-    /// epoch in the store may call it.
+    /// Empties a list and begins an epoch in it, if its epoch is older. Only the filler that raised the epoch in the store
+    /// may call it.
     fn renew<'a>(
         &'a self,
         key: &'a str,
@@ -35,7 +34,7 @@ pub trait SharedPool: Send + Sync + 'static {
         server: &'a ServerIdentity,
     ) -> PoolFuture<'a, Result<(), ListRefusal>>;
 
-    /// Pushes all numbers or none, once however often it is called. The call packs them; the future sends them.
+    /// Pushes all numbers or none. A repeated push does nothing. The call packs the numbers; the future sends them.
     fn push<'a>(&'a self, key: &str, push: PushRequest<'_>) -> PoolFuture<'a, Result<(), ListRefusal>>;
 
     /// The address of the server, for people, without a secret.
@@ -53,11 +52,12 @@ pub struct ServerStatus {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListStatus {
+    /// The length of the list.
     pub level: u64,
-    /// The number that is taken next.
+    /// The first element, which is taken next.
     pub head: Option<Box<str>>,
     /// Whether its marker names another store: another installation fills it.
-    pub is_foreign: bool,
+    pub is_of_other_store: bool,
     pub epoch: Option<u64>,
     /// The first position past all that were pushed in this epoch.
     pub pushed_to: Option<u64>,
@@ -68,11 +68,11 @@ pub struct ListStatus {
 #[derive(Clone, Copy)]
 pub struct PushRequest<'a> {
     pub epoch: u64,
-    /// Where the epoch began.
+    /// The server on which the epoch began.
     pub server: &'a ServerIdentity,
     /// The token of the filler, which must still have the lock.
     pub token: &'a str,
-    /// The version of the cursor after their grant; an older grant than one already pushed comes too late.
+    /// The version of the cursor after the grant. The server refuses a grant that is older than one already pushed.
     pub fence: u64,
     pub from: u64,
     /// Exclusive.
@@ -83,7 +83,7 @@ pub struct PushRequest<'a> {
 /// Why a list was not changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ListRefusal {
-    /// It belongs to this epoch, or to none.
+    /// The list has this epoch, or none, and not the expected one.
     #[error("its list was begun anew, or forgotten")]
     Epoch(Option<u64>),
     /// The server has this identity now, not the expected one.
@@ -94,10 +94,10 @@ pub enum ListRefusal {
     Fenced,
     /// Its marker names another store.
     #[error("another installation fills its list")]
-    Foreign,
+    OtherStore,
     #[error("something that is no list has its key")]
     NotAList,
-    /// The server failed, and certainly did nothing.
+    /// The server failed, and certainly changed nothing.
     #[error("{0}")]
     Unable(Box<str>),
 }

@@ -13,7 +13,8 @@ use crate::scope::{ScopeError, ScopeId, ScopeKey, ScopeParams, each_page};
 use crate::series::{OpenScope, SeriesEntry, SeriesName};
 use crate::store::{Store, StoreError, StoreResult};
 
-const PAGE: usize = 1_000;
+/// Pools that are read from the store or the server at once.
+pub(super) const PAGE: usize = 1_000;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -24,9 +25,9 @@ pub enum PoolError {
     Scope(#[from] ScopeError),
     #[error("scope {0} has a value that the key of a pool cannot hold")]
     Key(ScopeKey),
-    /// The caller sees another server.
+    /// The client is connected to another Redis server than this process.
     #[error("the pool is on another server than the one that you see, or that one cannot be asked now")]
-    Elsewhere,
+    OtherServer,
     #[error("the pool of scope {0} cannot be filled now: {1}")]
     Fill(ScopeKey, FillError),
     #[error(transparent)]
@@ -40,7 +41,7 @@ impl PoolError {
         match self {
             Self::NoPool(_) | Self::Key(_) => ErrorCode::NO_POOL,
             Self::Scope(refused) => refused.code(),
-            Self::Elsewhere => ErrorCode::POOL_ELSEWHERE,
+            Self::OtherServer => ErrorCode::POOL_ELSEWHERE,
             Self::Fill(_, error) => error.code(),
             Self::Store(error) => error.code(),
         }
@@ -51,13 +52,13 @@ impl PoolError {
 pub struct PoolStatus {
     pub scope_id: ScopeId,
     pub key: Box<str>,
-    /// When this process last read it; `None` if it never did.
+    /// The length of the list when this process last read it; `None` if it never did.
     pub level: Option<u64>,
     pub epoch: u64,
 }
 
 impl<S: Store> Machine<S> {
-    /// The store of the machine. The markers of its shared pools name it.
+    /// The id of the store, which the markers of its shared pools hold.
     pub fn identity(&self) -> Uuid {
         self.store().identity()
     }
@@ -71,16 +72,16 @@ impl<S: Store> Machine<S> {
         self.pools.get()?.get(series)
     }
 
-    /// Keeps a pool for a scope from now on.
+    /// Gives a scope a pool, which the filler keeps full from now on.
     pub async fn request_pool(&self, of: &SeriesEntry, params: ScopeParams<'_>) -> PoolResult<PoolStatus> {
-        let (pools, PoolId { scope_id, key }) = self.pool_of(of, params)?;
+        let (pools, PoolId { scope_id, key }) = self.find_pool(of, params)?;
         let Pool { epoch, .. } = self.store().pool(scope_id.clone()).await?;
         pools.wake_filler.notify_one();
         let level = pools.levels.lock().get(&scope_id.scope).copied();
         Ok(PoolStatus { scope_id, key, level, epoch })
     }
 
-    /// The pools of a series, or of all, that were ever requested.
+    /// The pools of a series, or of all series, that were ever requested.
     pub async fn pool_statuses(&self, only: Option<&SeriesName>) -> PoolResult<Vec<PoolStatus>> {
         let mut found = Vec::new();
         let pools = self.pools.get().into_iter().flatten();
@@ -101,33 +102,29 @@ impl<S: Store> Machine<S> {
         }
     }
 
-    /// The key and epoch of a pool, for a client that sees this server. If the server is not known, this process reads
-    /// its list first, and renews the pool if the server forgot it.
+    /// The key and epoch of a pool, for a client that is connected to this Redis server. If the store does not know the
+    /// server yet, this process checks the list first, and renews the pool if the server lost it.
     pub async fn attach_client(
         &self,
         entry: &SeriesEntry,
         params: ScopeParams<'_>,
         server: &ServerIdentity,
     ) -> PoolResult<(Box<str>, u64)> {
-        let (pools, PoolId { scope_id, key }) = self.pool_of(entry, params)?;
+        let (pools, PoolId { scope_id, key }) = self.find_pool(entry, params)?;
         let is_known = |pool: &Pool| pool.server.as_ref() == Some(server);
         let mut pool = self.store().pool(scope_id.clone()).await?;
         if !is_known(&pool) {
-            // This process decides by the server that it sees, not by the claim of the client.
+            // This process trusts the server that it is connected to, not the claim of the client.
             let status = self.fill_or_renew(entry, &scope_id.scope, None).await;
             status.map_err(|error| PoolError::Fill(scope_id.scope.clone(), error))?;
             pool = self.store().pool(scope_id).await?;
         }
         pools.wake_filler.notify_one();
-        if is_known(&pool) { Ok((key, pool.epoch)) } else { Err(PoolError::Elsewhere) }
+        if is_known(&pool) { Ok((key, pool.epoch)) } else { Err(PoolError::OtherServer) }
     }
 
-    pub(crate) fn pool_scope(&self, entry: &SeriesEntry, parameters: &[(&str, &str)]) -> Option<ScopeKey> {
-        self.pool_of(entry, parameters.into()).ok().map(|(_, pool)| pool.scope_id.scope)
-    }
-
-    /// The pools of a series that were ever requested.
-    pub async fn pools_of(
+    /// The pools of a series in the store: all that it ever had.
+    pub async fn stored_pools(
         &self,
         entry: &SeriesEntry,
         after: Option<ScopeKey>,
@@ -136,7 +133,7 @@ impl<S: Store> Machine<S> {
         self.store().pools(entry.series.name().clone(), after, limit).await
     }
 
-    /// Fills the pool of a scope, if it is low or its server forgot it. A pool is filled once at a time.
+    /// Fills the pool of a scope if it is low, and renews it if its server lost it. One filler at a time works on a pool.
     pub async fn fill_pool(
         &self,
         entry: &SeriesEntry,
@@ -146,20 +143,20 @@ impl<S: Store> Machine<S> {
         self.fill_or_renew(entry, scope, Some(progress)).await
     }
 
-    /// Works on the pool of a scope, unless this process does so already.
+    /// Without `progress`, only renews the pool. Skips a pool on which this process works already.
     async fn fill_or_renew(
         &self,
         entry: &SeriesEntry,
         scope: &ScopeKey,
         progress: Option<Progress<'_>>,
     ) -> FillResult {
-        let Some(pools) = self.pool_set(entry.series.name()) else { return Ok(FillOutcome::Elsewhere) };
+        let Some(pools) = self.pool_set(entry.series.name()) else { return Ok(FillOutcome::Skipped) };
         let parameters: Vec<(&str, &str)> = scope.parts().0.collect();
         let open = self.open_scope(entry, (&*parameters).into());
-        let (Ok(open), Some(key)) = (open, pools.key(scope)) else { return Ok(FillOutcome::Elsewhere) };
+        let (Ok(open), Some(key)) = (open, pools.key(scope)) else { return Ok(FillOutcome::Skipped) };
         let open = OpenScope { scope_id: entry.series.scope_id(scope), ..open };
         if !pools.filling.lock().insert(scope.clone()) {
-            return Ok(FillOutcome::Elsewhere);
+            return Ok(FillOutcome::Skipped);
         }
         let _guard = FillGuard { pools, scope };
         let filling = PoolFill { store: self.store(), pools, runtime: &*self.runtime, open, key };
@@ -169,20 +166,24 @@ impl<S: Store> Machine<S> {
     }
 
     /// Empties the list of a scope's pool, so that no program takes numbers that must not be issued. Returns the first
-    /// position past all that were ever pushed into it: programs may have taken those. The next filling renews it.
+    /// position past those pushed in its epoch: programs may have taken them. The next filling renews the pool.
     pub async fn empty_pool(&self, entry: &SeriesEntry, scope: &ScopeKey) -> Result<Option<u64>, FillError> {
         let Some(pools) = self.pool_set(entry.series.name()) else { return Ok(None) };
         let Some(key) = pools.key(scope) else { return Ok(None) };
-        let status = pools.list.status(std::slice::from_ref(&key)).await.map_err(FillError::Server)?;
-        let Some(list) = status.lists.first().filter(|list| !list.is_foreign) else { return Ok(None) };
-        // A list without a marker is not ours.
+        let status = pools.server.status(std::slice::from_ref(&key)).await.map_err(FillError::Server)?;
+        let Some(list) = status.lists.first().filter(|list| !list.is_of_other_store) else { return Ok(None) };
+        // Bates did not fill a list without a marker.
         if let Some(epoch) = list.epoch {
-            pools.list.discard(&[(key, epoch)], &status.server).await.map_err(FillError::Server)?;
+            pools.server.discard(&[(key, epoch)], &status.server).await.map_err(FillError::Server)?;
         }
         Ok(list.pushed_to)
     }
 
-    fn pool_of(&self, entry: &SeriesEntry, params: ScopeParams<'_>) -> PoolResult<(&Arc<PoolSet>, PoolId)> {
+    pub(super) fn find_pool(
+        &self,
+        entry: &SeriesEntry,
+        params: ScopeParams<'_>,
+    ) -> PoolResult<(&Arc<PoolSet>, PoolId)> {
         let series = entry.series.name();
         let pools = self.pool_set(series).ok_or_else(|| PoolError::NoPool(series.as_str().into()))?;
         let scope_id = self.open_scope(entry, params)?.scope_id;
@@ -191,12 +192,12 @@ impl<S: Store> Machine<S> {
     }
 }
 
-struct PoolId {
-    scope_id: ScopeId,
+pub(super) struct PoolId {
+    pub(super) scope_id: ScopeId,
     key: Box<str>,
 }
 
-/// Marks a scope as being filled, also until a cancelled filling is dropped.
+/// Marks a scope as being filled until it is dropped, even if the filling is cancelled.
 struct FillGuard<'a> {
     pools: &'a PoolSet,
     scope: &'a ScopeKey,

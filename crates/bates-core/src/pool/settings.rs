@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::{FillOutcome, FillResult, SharedPool};
+use super::{FillOutcome, FillResult, PoolServer};
 use crate::scope::{KeyTemplate, ScopeKey, is_value};
 use crate::series::ListValue;
 
@@ -17,20 +17,20 @@ pub struct PoolSettings {
     /// A pool at or below this level is filled.
     pub low: u64,
     pub amount: FillAmount,
-    /// The scopes that have a pool without a request.
+    /// The scopes that have a pool even if no client requests one.
     pub scopes: Vec<ScopeMatcher>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FillAmount {
     UpTo(u64),
-    /// This many more, whatever the level.
+    /// This many more, at any level.
     Batch(u64),
 }
 
 impl PoolSettings {
-    /// How many numbers a pool at this level lacks; 0 unless it is low.
-    pub fn missing_count(&self, level: u64) -> u64 {
+    /// How many numbers to push to a pool at this level; 0 unless it is low.
+    pub fn refill_count(&self, level: u64) -> u64 {
         match self.amount {
             _ if level > self.low => 0,
             FillAmount::UpTo(size) => size.saturating_sub(level),
@@ -39,7 +39,7 @@ impl PoolSettings {
     }
 }
 
-/// Scopes that have a pool: parameters by name, each a value or `*` for any.
+/// Matches scopes by their parameters: each has a value, or `*` for any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScopeMatcher(Vec<(Box<str>, Box<str>)>);
 
@@ -65,10 +65,10 @@ impl ScopeMatcher {
         parameters.len() == self.0.len() && self.names_and_values().all(is_met)
     }
 
-    /// The first value that no key of a list could hold.
+    /// The first value that the key of a list cannot hold.
     pub fn invalid_value(&self) -> Option<&str> {
-        let is_strange = |value: &str| value != ANY && !is_value(value);
-        self.names_and_values().map(|(_, value)| value).find(|value| is_strange(value))
+        let is_invalid = |value: &str| value != ANY && !is_value(value);
+        self.names_and_values().map(|(_, value)| value).find(|value| is_invalid(value))
     }
 
     pub fn names(&self) -> impl Iterator<Item = &str> {
@@ -81,7 +81,7 @@ impl ScopeMatcher {
 }
 
 pub struct PoolSet {
-    pub(crate) list: Box<dyn SharedPool>,
+    pub(crate) server: Box<dyn PoolServer>,
     pub(crate) settings: PoolSettings,
     pub(crate) filling: Mutex<HashSet<ScopeKey>>,
     pub(crate) wake_filler: Notify,
@@ -97,7 +97,7 @@ pub struct PoolCounts {
     pub pools: u64,
     /// Numbers in all of them.
     pub level: u64,
-    /// Pools at or below their watermark.
+    /// Pools at or below `low`.
     pub low: u64,
     /// Numbers that this process pushed.
     pub pushed: u64,
@@ -109,9 +109,9 @@ pub struct PoolCounts {
 }
 
 impl PoolSet {
-    pub fn new(list: Box<dyn SharedPool>, settings: PoolSettings) -> Self {
+    pub fn new(server: Box<dyn PoolServer>, settings: PoolSettings) -> Self {
         Self {
-            list,
+            server,
             settings,
             filling: Mutex::default(),
             wake_filler: Notify::new(),
@@ -128,10 +128,10 @@ impl PoolSet {
     }
 
     pub fn describe(&self) -> String {
-        self.list.describe()
+        self.server.describe()
     }
 
-    /// `None` if a parameter holds what keys cannot.
+    /// The key of the list; `None` if a parameter has a value that a key cannot hold.
     pub fn key(&self, scope: &ScopeKey) -> Option<Box<str>> {
         let value = |of: &str| scope.parts().0.find(|(name, _)| *name == of).map(|(_, value)| value);
         self.settings.key.write(value).map(Into::into)
@@ -173,9 +173,9 @@ mod tests {
     #[test]
     fn a_pool_is_filled_at_its_watermark_and_not_before() {
         let up_to = settings(250, FillAmount::UpTo(1_000));
-        assert_eq!([0, 250, 251, 2_000].map(|level| up_to.missing_count(level)), [1_000, 750, 0, 0]);
+        assert_eq!([0, 250, 251, 2_000].map(|level| up_to.refill_count(level)), [1_000, 750, 0, 0]);
         let batch = settings(20, FillAmount::Batch(50));
-        assert_eq!([0, 20, 21].map(|level| batch.missing_count(level)), [50, 50, 0]);
+        assert_eq!([0, 20, 21].map(|level| batch.refill_count(level)), [50, 50, 0]);
     }
 
     #[test]

@@ -50,6 +50,7 @@ pub struct SeriesEntry {
     pub(crate) counts: Arc<Counts>,
     /// Whether `try_next_by_key` must refuse it: a number needs today's date, or is recorded first.
     pub(crate) bypasses_hot_path: bool,
+    /// Notified when this node has written a document, or an operator has requested a retry here.
     pub(crate) document_notify: Arc<Notify>,
 }
 
@@ -90,11 +91,6 @@ impl SeriesEntry {
 
     pub fn counts(&self) -> &Counts {
         &self.counts
-    }
-
-    /// Notified when this node has something to deliver.
-    pub fn document_notify(&self) -> &Arc<Notify> {
-        &self.document_notify
     }
 
     /// Whether its numbers are the positions themselves, so that they can be answered as integers.

@@ -1,6 +1,6 @@
 //! The port to the outbox: documents are numbered, claimed and settled.
 //!
-//! Times are durations from now: the clock of the database decides when a document is due, not the clocks of nodes.
+//! Times are durations from now: the clock of the store decides when a document is due, not the clocks of nodes.
 
 use std::time::Duration;
 
@@ -8,49 +8,49 @@ use uuid::Uuid;
 
 use super::StoreResult;
 use crate::document::{
-    ActionOutcome, AssignError, AssignRequest, Assignment, ClaimRequest, Claimed, Document, DocumentAction,
+    ActionOutcome, AssignError, AssignRequest, Assignment, ClaimRequest, Delivery, Document, DocumentAction,
     DocumentFilter, DocumentState, Settlement,
 };
 use crate::series::SeriesName;
 
-/// Invariant: cursor, ledger, document and idempotency key are written in one commit, or none of them is. A number
-/// that was assigned is never assigned again, whatever becomes of its document.
+/// Invariant: cursor, ledger, document and idempotency key are written in one commit, or none of them is. An assigned
+/// number is never assigned again, even if its document is voided or abandoned.
 #[trait_variant::make(Send)]
 pub trait DocumentStore: Send + Sync + 'static {
-    /// Numbers a document. Calls that wait together share one commit. The same request gets the same number.
+    /// Numbers a document. Calls that wait at the same time share one commit. A repeated request gets the same number.
     async fn assign(&self, assign: AssignRequest) -> Result<Assignment, AssignError>;
 
-    /// Documents by their ids, ascending, after `after`, at most `limit`.
+    /// The documents that match, in ascending order of their ids, after `after`, at most `limit`.
     async fn documents(
         &self,
-        of: DocumentFilter,
+        filter: DocumentFilter,
         after: Option<Uuid>,
         limit: usize,
     ) -> StoreResult<Vec<Document>>;
 
-    /// Claims pending documents that are due, those with the fewest attempts first. Each claim is an attempt. When it
-    /// ends unsettled, another node may claim the document.
-    async fn claim(&self, claim: ClaimRequest) -> StoreResult<Vec<Claimed>>;
+    /// Claims pending documents that are due, those with the fewest attempts first. Each claim is an attempt. If it expires
+    /// before it is settled, another node may claim the document.
+    async fn claim(&self, claim: ClaimRequest) -> StoreResult<Vec<Delivery>>;
 
-    /// Writes the verdicts on claims; answers how many were accepted. A verdict counts only for the latest attempt of a
-    /// document: a node that slept through its claim changes nothing.
-    async fn settle_claims(&self, settled: Vec<Settlement>) -> StoreResult<u64>;
+    /// Writes the verdicts on claims; returns how many were accepted. A verdict counts only for the latest attempt of a
+    /// document: a node whose claim expired and was taken over changes nothing.
+    async fn settle_claims(&self, settlements: Vec<Settlement>) -> StoreResult<u64>;
 
     async fn apply_action(&self, document_id: Uuid, action: DocumentAction) -> StoreResult<ActionOutcome>;
 
-    /// Applies an action to every document whose state allows it; answers how many. A document with an attempt under way
-    /// is not abandoned.
-    async fn apply_action_to_all(&self, of: DocumentFilter, action: DocumentAction) -> StoreResult<u64>;
+    /// Applies an action to all documents whose state allows it; returns how many it changed. A document with an attempt
+    /// under way is not abandoned.
+    async fn apply_action_to_all(&self, filter: DocumentFilter, action: DocumentAction) -> StoreResult<u64>;
 
-    /// Voids reservations whose time is over, at most `limit`; answers how many.
+    /// Voids expired reservations, at most `limit`; returns how many.
     async fn expire_reservations(&self, limit: usize) -> StoreResult<u64>;
 
-    /// Removes documents that were delivered or confirmed longer than `age` ago, at most `limit`; answers how many. The
+    /// Removes documents that were delivered or confirmed longer than `age` ago, at most `limit`; returns how many. The
     /// ledger and the idempotency keys stay.
     async fn prune_documents(&self, age: Duration, limit: usize) -> StoreResult<u64>;
 
-    /// Waits until another node has written a document of a series. Notices may get lost, and a store that is not shared
-    /// sends none: the caller must also poll.
+    /// Waits for a notice that another node has written a document of a series. Notices may get lost, and a store that is
+    /// not shared sends none: the caller must also poll.
     async fn document_notice(&self, _series: &SeriesName) -> () {
         std::future::pending()
     }

@@ -1,7 +1,7 @@
 //! The port to the records of all positions, and to the gaps that reconciliation found.
 
 use super::StoreResult;
-use crate::gap::{Gap, GapFilter, MissingRange, ReadPurpose, Reconciliation, ScopeRecord};
+use crate::gap::{Gap, GapFilter, MissingRange, ReadPurpose, ScopePositions, ScopeRecord};
 use crate::moving::MovedScope;
 use crate::scope::{ScopeId, ScopeKey};
 use crate::series::SeriesName;
@@ -17,18 +17,18 @@ pub trait GapStore: Send + Sync + 'static {
         purpose: ReadPurpose,
     ) -> StoreResult<Vec<ScopeRecord>>;
 
-    /// The same, for reconciliation.
-    async fn reconciliations(
+    /// As [`Self::scope_records`], for reconciliation.
+    async fn scope_positions(
         &self,
         series: SeriesName,
         after: Option<ScopeKey>,
         limit: usize,
-    ) -> StoreResult<Vec<(ScopeKey, Reconciliation)>> {
+    ) -> StoreResult<Vec<(ScopeKey, ScopePositions)>> {
         let records = self.scope_records(series, after, limit, ReadPurpose::Reconcile);
-        async { Ok(records.await?.into_iter().map(ScopeRecord::reconciliation).collect()) }
+        async { Ok(records.await?.into_iter().map(ScopeRecord::positions).collect()) }
     }
 
-    /// The same, for a move to another store.
+    /// As [`Self::scope_records`], for a move to another store.
     async fn moved_scopes(
         &self,
         series: SeriesName,
@@ -39,7 +39,7 @@ pub trait GapStore: Send + Sync + 'static {
         async { Ok(records.await?.into_iter().map(ScopeRecord::moved_scope).collect()) }
     }
 
-    /// Replaces the gaps of scopes. A gap that was there before keeps the time when it was first seen.
+    /// Replaces the gaps of these scopes. A gap that was known before keeps the time when it was first seen.
     async fn replace_gaps(
         &self,
         series: SeriesName,

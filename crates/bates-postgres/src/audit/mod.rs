@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::PostgresStore;
 use crate::batch::sql::{self, column, get_u64, to_i64};
-use crate::outbox::{printable, to_limit};
+use crate::outbox::{to_limit, without_nul};
 use crate::parameter::Parameter;
 use crate::session::Session;
 
@@ -64,7 +64,7 @@ impl AuditStore for PostgresStore {
         let (series, scope) =
             (filter.series.as_ref().map(SeriesName::as_str), filter.scope.as_ref().map(ScopeKey::as_str));
         let position = filter.position.map(|position| to_i64(position.value()));
-        let caller = filter.caller.as_deref().map(printable);
+        let caller = filter.caller.as_deref().map(without_nul);
         let (since, until) = (filter.since.map(micros), filter.until.map(micros));
         let (after_at, after_id) = (after.map(|(at, _)| micros(at)), after.map(|(_, id)| id));
         let limit = to_limit(limit);
@@ -93,10 +93,10 @@ pub(crate) async fn insert(session: &Session, records: &[&AuditRecord]) -> Resul
     let ids = column(records, |record| record.id);
     let (series, scopes) = sql::columns(records.iter().map(|record| &record.scope_id));
     let (firsts, lasts) = sql::bounds(records.iter().map(|record| record.range));
-    let first_numbers = column(records, |record| printable(&record.first));
-    let last_numbers = column(records, |record| printable(&record.last));
+    let first_numbers = column(records, |record| without_nul(&record.first));
+    let last_numbers = column(records, |record| without_nul(&record.last));
     let counts = column(records, |record| to_i64(record.count));
-    let callers = column(records, |record| printable(&record.stamp.caller));
+    let callers = column(records, |record| without_nul(&record.stamp.caller));
     let channels = column(records, |record| record.stamp.channel.name());
     let parameters: [&dyn Parameter; 11] = [
         &taken_at,
@@ -125,7 +125,7 @@ fn record(row: &Row) -> Option<AuditRecord> {
         count: get_u64(row, 7),
         stamp: AuditStamp {
             caller: text(8),
-            channel: Channel::named(row.get(9))?,
+            channel: Channel::from_name(row.get(9))?,
             at: Timestamp::from_microsecond(row.get(10)).ok()?,
         },
     })

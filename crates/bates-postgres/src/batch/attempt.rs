@@ -119,7 +119,7 @@ async fn load(
     recorded?;
     let states = key_states(session, &uses, inserted?, commit).await?;
     let missing = || Failure::Transient("a key that was inserted is missing".into());
-    let mut loaded = Loaded { keys: keys.learn(states).ok_or_else(missing)?, ..Loaded::default() };
+    let mut loaded = Loaded { keys: keys.with_states(states).ok_or_else(missing)?, ..Loaded::default() };
     loaded.series.extend(series?);
     for sql::LockedCursor { index, cursor, adopted_to, promise } in cursors? {
         let requests = groups[index].jobs.iter().map(|job| &job.request);

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::sql::{self, column, get_position, to_i64};
 use crate::audit;
-use crate::outbox::{escaped, millis};
+use crate::outbox::{escape_nul, millis};
 use crate::parameter::Parameter;
 use crate::session::Session;
 
@@ -138,7 +138,7 @@ impl<'k> Columns<'k> {
 }
 
 pub(crate) async fn write(session: &Session, documents: &[NewDocument<'_>]) -> Result<(), Error> {
-    let records: Vec<AuditRecord> = documents.iter().filter_map(NewDocument::record).collect();
+    let records: Vec<AuditRecord> = documents.iter().filter_map(NewDocument::audit_record).collect();
     let records: Vec<&AuditRecord> = records.iter().collect();
     // Boxed, because few batches have records and all would carry its size.
     let recording = Box::pin(audit::insert(session, &records));
@@ -173,7 +173,7 @@ async fn write_documents(session: &Session, documents: &[NewDocument<'_>]) -> Re
 /// The body of a document, or the milliseconds that a reservation lasts.
 fn body(content: &DocumentContent) -> (Option<Cow<'_, str>>, f64) {
     match content {
-        DocumentContent::Document(body) => (Some(escaped(body)), 0.0),
+        DocumentContent::Document(body) => (Some(escape_nul(body)), 0.0),
         DocumentContent::Reservation(duration) => (None, millis(*duration)),
     }
 }

@@ -43,7 +43,8 @@ pub(super) enum CommitError {
 impl<'b> Writes<'b> {
     pub(super) fn of(groups: &'b [Group<Job>], keys: &'b IdempotencyKeys, decisions: &'b Decisions) -> Self {
         let mut new_scopes: BTreeMap<&str, u64> = BTreeMap::new();
-        let mut writes = Self { unused_keys: keys.unused(), reused_keys: keys.reused(), ..Self::default() };
+        let mut writes =
+            Self { unused_keys: keys.unused(), reused_keys: keys.reassigned(), ..Self::default() };
         for (Group { scope_id, jobs }, decision) in groups.iter().zip(decisions) {
             let Some(Decision { outcomes, change }) = decision else { continue };
             writes.released_to.extend(change.released_to.map(|to| (scope_id, to)));

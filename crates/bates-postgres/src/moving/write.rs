@@ -10,7 +10,7 @@ use crate::audit::{self, micros};
 use crate::batch::sql::{self, column, to_i64};
 use crate::client_lease;
 use crate::error::Failure;
-use crate::outbox::{escaped, printable};
+use crate::outbox::{escape_nul, without_nul};
 use crate::parameter::Parameter;
 use crate::session::Session;
 
@@ -167,9 +167,9 @@ async fn documents(session: &Session, moved: &[MovedDocument]) -> Result<(), Fai
     let positions = column(moved, |moved| to_i64(moved.document.position.value()));
     let numbers = column(moved, |moved| &*moved.document.number);
     let states = column(moved, |moved| moved.document.state.name());
-    let bodies = column(moved, |moved| moved.body.as_deref().map(escaped));
+    let bodies = column(moved, |moved| moved.body.as_deref().map(escape_nul));
     let attempts = column(moved, |moved| i32::try_from(moved.document.attempts).unwrap_or(i32::MAX));
-    let errors = column(moved, |moved| moved.document.last_error.as_deref().map(printable));
+    let errors = column(moved, |moved| moved.document.last_error.as_deref().map(without_nul));
     let created = column(moved, |moved| micros(moved.document.created));
     let updated = column(moved, |moved| micros(moved.document.updated));
     let due = column(moved, |moved| moved.document.due.map(micros));

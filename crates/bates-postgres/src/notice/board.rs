@@ -1,4 +1,4 @@
-//! The series to send notices about, and the tasks that wait for notices. Knows no connection.
+//! The series about which notices are to be sent, and the tasks that wait for notices. Knows no connection.
 
 use std::collections::{BTreeSet, HashMap};
 use std::mem;
@@ -16,9 +16,9 @@ pub(super) const ALL: &str = "*";
 pub(super) struct Board {
     /// The name of this node in its notices: it receives its own notices, too.
     pub(super) node: String,
-    /// Series with new documents for which no notice was sent yet; `None` means any series.
-    written: Mutex<Series>,
-    has_written: Notify,
+    /// Series with documents to deliver, about which no notice was sent yet; `None` stands for all series.
+    unsent: Mutex<Series>,
+    pub(super) has_unsent: Notify,
     /// One entry for each series that this node delivers.
     waiting: Mutex<HashMap<SeriesName, Arc<Notify>>>,
     is_listening: AtomicBool,
@@ -30,35 +30,31 @@ impl Board {
     pub(super) fn new(node: Uuid) -> Self {
         Self {
             node: node.simple().to_string(),
-            written: Mutex::default(),
-            has_written: Notify::new(),
+            unsent: Mutex::default(),
+            has_unsent: Notify::new(),
             waiting: Mutex::default(),
             is_listening: AtomicBool::new(false),
         }
     }
 
-    pub(super) fn wrote(&self, series: Option<SeriesName>) {
-        if self.written.lock().insert(series) {
-            self.has_written.notify_one();
+    pub(super) fn announce(&self, series: Option<SeriesName>) {
+        if self.unsent.lock().insert(series) {
+            self.has_unsent.notify_one();
         }
     }
 
-    pub(super) async fn has_written(&self) {
-        self.has_written.notified().await;
-    }
-
-    pub(super) fn take(&self) -> UnsentNotices<'_> {
-        UnsentNotices { series: mem::take(&mut *self.written.lock()), board: self }
+    pub(super) fn take_unsent(&self) -> UnsentNotices<'_> {
+        UnsentNotices { series: mem::take(&mut *self.unsent.lock()), board: self }
     }
 
     /// Returns at once if a notice came while no task waited.
-    pub(super) async fn woken(&self, series: &SeriesName) {
+    pub(super) async fn wait(&self, series: &SeriesName) {
         let waiting = self.waiting.lock().entry(series.clone()).or_default().clone();
         waiting.notified().await;
     }
 
-    /// Wakes the tasks that a notice concerns. A notice is the name of a node and a series.
-    pub(super) fn hear(&self, notice: &str) {
+    /// Wakes the tasks that wait for this notice, which is the name of the sending node, a space and a series.
+    pub(super) fn receive(&self, notice: &str) {
         let Some((_, series)) = notice.split_once(' ').filter(|(node, _)| *node != self.node) else { return };
         if series == ALL {
             return self.wake_all();
@@ -70,13 +66,13 @@ impl Board {
         }
     }
 
-    /// Notices arrive from now on; earlier ones may have been missed.
-    pub(super) fn listens(&self) {
+    /// Notices arrive from now on. Wakes all tasks, because earlier notices may have been missed.
+    pub(super) fn start_listening(&self) {
         self.wake_all();
         self.is_listening.store(true, Ordering::Release);
     }
 
-    pub(super) fn cut_off(&self) {
+    pub(super) fn stop_listening(&self) {
         self.is_listening.store(false, Ordering::Release);
     }
 
@@ -89,7 +85,7 @@ impl Board {
     }
 }
 
-/// Series about to be sent. When dropped, they go back to the board, unless they were sent.
+/// Series about which a notice is being sent. When dropped, they go back to the board, unless marked as sent.
 pub(super) struct UnsentNotices<'b> {
     series: Series,
     board: &'b Board,
@@ -101,7 +97,7 @@ impl UnsentNotices<'_> {
         self.series.iter().map(name).collect()
     }
 
-    pub(super) fn sent(mut self) {
+    pub(super) fn mark_sent(mut self) {
         self.series.clear();
     }
 }
@@ -109,7 +105,7 @@ impl UnsentNotices<'_> {
 impl Drop for UnsentNotices<'_> {
     fn drop(&mut self) {
         for series in mem::take(&mut self.series) {
-            self.board.wrote(series);
+            self.board.announce(series);
         }
     }
 }
@@ -122,7 +118,7 @@ mod tests {
 
     /// Whether a waiter for the series would be woken now.
     fn is_woken(board: &Board, series: &SeriesName) -> bool {
-        let woken = std::pin::pin!(board.woken(series));
+        let woken = std::pin::pin!(board.wait(series));
         woken.poll(&mut Context::from_waker(Waker::noop())) == Poll::Ready(())
     }
 
@@ -131,15 +127,15 @@ mod tests {
         let board = Board::new(Uuid::nil());
         let [one, other] = ["one", "other"].map(|name| name.parse::<SeriesName>().unwrap());
         assert!(!is_woken(&board, &one) && !is_woken(&board, &other));
-        board.hear(&format!("{} one", board.node));
+        board.receive(&format!("{} one", board.node));
         for nonsense in ["", "one", "x", "x unknown", "x No Name", "x "] {
-            board.hear(nonsense);
+            board.receive(nonsense);
         }
         assert!(!is_woken(&board, &one) && !is_woken(&board, &other));
-        board.hear("x one");
-        board.hear("y one");
+        board.receive("x one");
+        board.receive("y one");
         assert!(is_woken(&board, &one) && !is_woken(&board, &one) && !is_woken(&board, &other));
-        board.hear("x *");
+        board.receive("x *");
         assert!(is_woken(&board, &one) && is_woken(&board, &other));
         assert_eq!(board.waiting.lock().len(), 2, "notices of unknown series do not add entries");
     }
@@ -148,9 +144,9 @@ mod tests {
     fn a_listener_that_reconnects_assumes_missed_notices() {
         let (board, series) = (Board::new(Uuid::nil()), "one".parse().unwrap());
         assert!(!is_woken(&board, &series) && !board.is_listening());
-        board.listens();
+        board.start_listening();
         assert!(is_woken(&board, &series) && board.is_listening());
-        board.cut_off();
+        board.stop_listening();
         assert!(!is_woken(&board, &series) && !board.is_listening());
     }
 }

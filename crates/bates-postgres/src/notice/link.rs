@@ -19,15 +19,15 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use uuid::Uuid;
 
 use super::board::Board;
-use super::speak::speak;
+use super::send::send_notices;
 use crate::connect::{self, Settings};
 use crate::error::{Failure, OpenError};
 use crate::retry;
 
 const CHANNEL: &str = "bates_outbox";
 
-/// Notifies other nodes of series with unclaimed documents. Without any, it sends nothing and takes no lock. `*` is always
-/// sent. The sort makes the planner use the index. A notice may be lost in a crash, so its commit need not wait for the disk.
+/// Notifies other nodes of the series in `$2` with unclaimed documents; `*` is always sent. If there are none, it takes no
+/// lock. The sort makes the planner use the index. A notice may be lost in a crash, so its commit does not wait for the disk.
 const NOTIFY: &str = "SELECT set_config('synchronous_commit', 'off', true),
         pg_notify('bates_outbox', $1 || ' ' || written.series)
     FROM UNNEST($2) AS written (series)
@@ -73,7 +73,7 @@ impl Link {
         loop {
             let began = Instant::now();
             let _ = self.run_connection(&board).await;
-            board.cut_off();
+            board.stop_listening();
             if began.elapsed() > PAUSE_MAX {
                 pause = PAUSE_MIN;
             }
@@ -96,13 +96,13 @@ impl Link {
         if can_listen {
             let listen = format!("UNLISTEN {}; LISTEN {CHANNEL}", test.channel);
             self.in_time(client.batch_execute(&listen)).await?;
-            board.listens();
+            board.start_listening();
         }
         let until = Instant::now() + if can_listen { FOREVER } else { RETEST_AFTER };
-        speak(board, until, |series| self.notify(client, &board.node, series)).await
+        send_notices(board, until, |series| self.notify(client, &board.node, series)).await
     }
 
-    /// Whether notices arrive in this session. Must not use the connection while it waits: behind PgBouncer, a statement
+    /// Whether notices arrive in this session. Sends nothing on the connection while it waits: behind PgBouncer, a statement
     /// could fetch the notice from another session.
     async fn can_listen(&self, client: &Client, test: &SelfTest) -> Result<bool, Failure> {
         let listen = format!("LISTEN {}", test.channel);
@@ -150,7 +150,7 @@ where
     while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
         let AsyncMessage::Notification(notice) = message else { continue };
         if notice.channel() == CHANNEL {
-            board.hear(notice.payload());
+            board.receive(notice.payload());
         } else if notice.channel() == test.channel {
             test.arrived.notify_one();
         }

@@ -1,17 +1,17 @@
-//! Notices between nodes: a node that has written documents notifies the others, so that an idle one delivers them.
+//! Notices between nodes: a node that has written documents notifies the others, so that an idle node delivers them.
 //!
 //! Invariant: nothing depends on notices. They are sent after the commit, on a separate connection, and may be lost; relays
 //! also poll. In the transaction that numbers documents, NOTIFY would lock the whole database during the commit.
 
 mod board;
 mod link;
-mod speak;
+mod send;
 
 use std::sync::{Arc, OnceLock};
 
 use bates_connect::Address;
 use bates_core::SeriesName;
-use tokio::task::AbortHandle;
+use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use crate::connect::Settings;
@@ -22,35 +22,27 @@ use link::Link;
 pub(crate) struct Notices {
     board: Arc<Board>,
     link: Link,
-    running: OnceLock<Running>,
-}
-
-/// Stops the task when the store is dropped.
-struct Running(AbortHandle);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+    /// Its one task ends when the store is dropped.
+    task: OnceLock<JoinSet<()>>,
 }
 
 impl Notices {
     /// Connects at the first notice or the first waiting task: most commands have neither.
     pub(crate) fn new(address: &Address, settings: Settings, node: Uuid) -> Result<Self, OpenError> {
         let link = Link::new(address, settings)?;
-        Ok(Self { board: Arc::new(Board::new(node)), link, running: OnceLock::new() })
+        Ok(Self { board: Arc::new(Board::new(node)), link, task: OnceLock::new() })
     }
 
-    /// Records that documents of a series, or of any, can be delivered. Never waits.
-    pub(crate) fn wrote(&self, series: Option<&SeriesName>) {
+    /// Announces to other nodes that documents of a series wait for delivery; `None` stands for all series. Never waits.
+    pub(crate) fn announce(&self, series: Option<&SeriesName>) {
         self.start();
-        self.board.wrote(series.cloned());
+        self.board.announce(series.cloned());
     }
 
     /// Waits for a notice about a series.
-    pub(crate) async fn woken(&self, series: &SeriesName) {
+    pub(crate) async fn wait(&self, series: &SeriesName) {
         self.start();
-        self.board.woken(series).await;
+        self.board.wait(series).await;
     }
 
     pub(crate) fn is_listening(&self) -> bool {
@@ -58,9 +50,6 @@ impl Notices {
     }
 
     fn start(&self) {
-        self.running.get_or_init(|| {
-            let running = tokio::spawn(self.link.clone().run(self.board.clone()));
-            Running(running.abort_handle())
-        });
+        self.task.get_or_init(|| JoinSet::from_iter([self.link.clone().run(self.board.clone())]));
     }
 }

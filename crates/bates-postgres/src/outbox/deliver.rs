@@ -1,24 +1,24 @@
-//! The life of documents: relays claim and settle them, people act on them, and old ones are pruned. Must never wait for
-//! another claim: rows are locked in the order of their ids, or skipped.
+//! Documents after they were numbered: relays claim and settle them, callers and operators act on them, and old ones are
+//! pruned. Must never deadlock: rows are locked in the order of their ids, or skipped if another transaction has them.
 
 use std::time::Duration;
 
 use bates_core::{
-    ActionCondition, ActionOutcome, ActionRule, ClaimRequest, Claimed, DocumentAction, DocumentFilter,
+    ActionCondition, ActionOutcome, ActionRule, ClaimRequest, Delivery, DocumentAction, DocumentFilter,
     ScopeId, ScopeKey, Settlement, VerdictChange,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::list::{self, Condition, moment, to_attempts};
-use super::{millis, printable, to_limit};
+use super::{millis, to_limit, without_nul};
 use crate::batch::sql::{column, get_position};
 use crate::error::Failure;
 use crate::moving::check_not_left;
 use crate::parameter::Parameter;
 use crate::session::Session;
 
-/// Skips documents that other relays are claiming. A claim that was never settled may have ended with a delivery.
+/// Skips documents that other relays are claiming. If the last claim was never settled, its attempt may have delivered it.
 const CLAIM: &str = "WITH due AS MATERIALIZED (
         SELECT document_id, attempts, due_at, octet_length(body) AS bytes FROM bates.document
         WHERE series = $1 AND state = 'pending' AND due_at <= now()
@@ -55,7 +55,7 @@ const EXPIRE: &str = "UPDATE bates.document SET state = 'voided', due_at = NULL,
                     ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED)
     RETURNING true";
 
-/// Copies the numbers of the documents to their idempotency keys.
+/// Copies number and state of a document to its idempotency key before it is deleted: the key still answers with them.
 const PRUNE: &str = "WITH old AS MATERIALIZED (
         SELECT document_id, state, scope, position, number FROM bates.document
         WHERE state IN ('delivered', 'confirmed') AND updated_at <= now() - $1 * interval '1 millisecond'
@@ -67,8 +67,9 @@ const PRUNE: &str = "WITH old AS MATERIALIZED (
     )
     DELETE FROM bates.document USING old WHERE document.document_id = old.document_id RETURNING true";
 
-pub(super) async fn claim(session: &Session, claim: &ClaimRequest) -> Result<Vec<Claimed>, Failure> {
-    let (series, limit, bytes) = (claim.series.as_str(), to_limit(claim.limit), to_limit(claim.bytes.max(1)));
+pub(super) async fn claim(session: &Session, claim: &ClaimRequest) -> Result<Vec<Delivery>, Failure> {
+    let (series, limit, bytes) =
+        (claim.series.as_str(), to_limit(claim.limit), to_limit(claim.stop_at_bytes.max(1)));
     let parameters: [&dyn Parameter; 4] = [&series, &limit, &millis(claim.ttl), &bytes];
     let (began, rows, not_left) = tokio::join!(
         biased; session.begin(), session.query(CLAIM, &parameters), check_not_left(session));
@@ -76,7 +77,7 @@ pub(super) async fn claim(session: &Session, claim: &ClaimRequest) -> Result<Vec
     let rows = rows?;
     not_left?;
     session.commit().await?;
-    let read = |row: &Row| Claimed {
+    let read = |row: &Row| Delivery {
         document_id: row.get(0),
         scope_id: ScopeId { series: claim.series.clone(), scope: ScopeKey::from_store(row.get(1)) },
         position: get_position(row, 2),
@@ -94,8 +95,8 @@ pub(super) async fn settle(session: &Session, settlements: &[Settlement]) -> Res
     // No attempt has a number above i32::MAX.
     let attempts = column(settlements, |each| i32::try_from(each.attempt).unwrap_or(i32::MAX));
     let states = column(&changes, |change| change.state.name());
-    let afters = column(&changes, |change| change.after.map(millis));
-    let errors = column(&changes, |change| change.error.map(printable));
+    let afters = column(&changes, |change| change.retry_after.map(millis));
+    let errors = column(&changes, |change| change.error.map(without_nul));
     let doubts = column(&changes, |change| change.in_doubt);
     let parameters: [&dyn Parameter; 6] = [&document_ids, &attempts, &states, &afters, &errors, &doubts];
     let (locked, accepted) = (session.query(LOCK, &parameters[..1]), session.execute(SETTLE, &parameters));
@@ -128,7 +129,7 @@ pub(super) async fn apply_action(
 ) -> Result<u64, Failure> {
     let ActionRule { from, to, condition, restarts_attempts } = action.rule();
     let from: Vec<String> = from.iter().map(|state| format!("'{state}'")).collect();
-    // By the clock, not by the start of the transaction, which may have waited.
+    // Not now(), which is the start of the transaction: it may have waited for a lock since.
     let condition = match condition {
         ActionCondition::Always => "",
         ActionCondition::BeforeDue => " AND due_at > clock_timestamp()",

@@ -35,8 +35,8 @@ impl<'f> Condition<'f> {
             ("document_id =", filter.document_id.map(id)),
             ("document_id >", after.map(id)),
         ];
-        let is_possible = filter.number.is_some() == number.is_some();
-        let mut condition = Self { text: is_possible.to_string(), values: Vec::new() };
+        let can_match = filter.number.is_some() == number.is_some();
+        let mut condition = Self { text: can_match.to_string(), values: Vec::new() };
         for (sql, value) in conditions {
             if let Some(value) = value {
                 condition.values.push(value);

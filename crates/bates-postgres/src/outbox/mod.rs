@@ -1,5 +1,5 @@
-//! Documents in the shared store. Batches number them; everything else is one short transaction, which is safe to run
-//! twice. All times are those of the database. Must never wait for a cursor.
+//! Documents in the shared store. `batch` numbers them; everything else is here: one short transaction each, which is safe
+//! to run twice. All times are those of the database. Must never wait for the lock of a cursor.
 
 mod deliver;
 pub(crate) mod list;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bates_core::ledger::Request;
 use bates_core::{
-    ActionOutcome, AssignError, AssignRequest, Assignment, ClaimRequest, Claimed, Document, DocumentAction,
+    ActionOutcome, AssignError, AssignRequest, Assignment, ClaimRequest, Delivery, Document, DocumentAction,
     DocumentFilter, DocumentState, DocumentStore, SeriesName, Settlement, StoreResult,
 };
 use uuid::Uuid;
@@ -30,7 +30,7 @@ impl DocumentStore for PostgresStore {
         let request = Request::Assign(Box::new(assign));
         let assignment = self.shared.submit(scope_id.clone(), request).await?.into_assign()?;
         if assignment.is_new && assignment.state == DocumentState::Pending {
-            self.notices.wrote(Some(&scope_id.series));
+            self.notices.announce(Some(&scope_id.series));
         }
         Ok(assignment)
     }
@@ -47,12 +47,12 @@ impl DocumentStore for PostgresStore {
     }
 
     /// If the answer is lost, the claim expires.
-    async fn claim(&self, claim: ClaimRequest) -> StoreResult<Vec<Claimed>> {
+    async fn claim(&self, claim: ClaimRequest) -> StoreResult<Vec<Delivery>> {
         let claim = &claim;
         self.with_session(|session| async move { deliver::claim(&session, claim).await }).await
     }
 
-    /// A retry after a lost answer does not count the claims that the first attempt settled.
+    /// If the answer is lost and the call is repeated, the count lacks the claims that the first call settled.
     async fn settle_claims(&self, settlements: Vec<Settlement>) -> StoreResult<u64> {
         let settlements = &*settlements;
         self.with_session(|session| async move { deliver::settle(&session, settlements).await }).await
@@ -63,7 +63,7 @@ impl DocumentStore for PostgresStore {
             .with_session(|session| async move { deliver::apply_to_one(&session, document_id, action).await })
             .await?;
         if let (DocumentAction::Retry, ActionOutcome::Done(document)) = (action, &outcome) {
-            self.notices.wrote(Some(&document.scope_id.series));
+            self.notices.announce(Some(&document.scope_id.series));
         }
         Ok(outcome)
     }
@@ -75,7 +75,7 @@ impl DocumentStore for PostgresStore {
         });
         let changed = changed.await?;
         if action == DocumentAction::Retry && changed > 0 {
-            self.notices.wrote(filter.series.as_ref());
+            self.notices.announce(filter.series.as_ref());
         }
         Ok(changed)
     }
@@ -89,7 +89,7 @@ impl DocumentStore for PostgresStore {
     }
 
     async fn document_notice(&self, series: &SeriesName) {
-        self.notices.woken(series).await;
+        self.notices.wait(series).await;
     }
 
     fn receives_notices(&self) -> bool {
@@ -106,7 +106,7 @@ impl DocumentStore for PostgresStore {
     }
 }
 
-/// Refuses a key that would fail the whole batch.
+/// Refuses a key that PostgreSQL cannot store, because it would fail the whole batch.
 fn check_key(assign: &AssignRequest) -> Result<(), AssignError> {
     let Some(idempotency) = &assign.idempotency else { return Ok(()) };
     let (caller, key) = (&idempotency.caller, &idempotency.key);
@@ -128,12 +128,12 @@ pub(crate) fn to_limit(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
-/// PostgreSQL cannot store NUL.
-pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+/// Replaces NUL, which PostgreSQL cannot store.
+pub(crate) fn without_nul(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() }
 }
 
-/// PostgreSQL cannot store NUL; in JSON it is written as an escape.
-pub(crate) fn escaped(body: &str) -> Cow<'_, str> {
+/// Writes NUL, which PostgreSQL cannot store, as the escape that JSON has for it.
+pub(crate) fn escape_nul(body: &str) -> Cow<'_, str> {
     if body.contains('\0') { body.replace('\0', "\\u0000").into() } else { body.into() }
 }

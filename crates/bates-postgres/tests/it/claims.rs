@@ -127,7 +127,7 @@ async fn verdicts_and_actions_in_any_order_never_deadlock() {
         let claims = claim(&first, DOCUMENTS, LONG).await;
         assert_eq!(claims.len(), DOCUMENTS);
         let failed = |verdict: Verdict| {
-            move |claimed: &bates_core::Claimed| {
+            move |claimed: &bates_core::Delivery| {
                 let verdict = verdict.clone();
                 Settlement { document_id: claimed.document_id, attempt: claimed.attempt, verdict }
             }

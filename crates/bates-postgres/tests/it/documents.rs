@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bates_core::store::prelude::*;
 use bates_core::{
-    AssignError, AssignRequest, Assignment, ClaimRequest, Claimed, DocumentAction, DocumentContent,
+    AssignError, AssignRequest, Assignment, ClaimRequest, Delivery, DocumentAction, DocumentContent,
     DocumentFilter, GapReason, GrantPurpose, Idempotency, Move, MoveMark, StoreError,
 };
 use bates_pattern::{Options, Pattern};
@@ -42,9 +42,9 @@ pub(crate) fn keyed(scope: &str, key: &str) -> AssignRequest {
     AssignRequest { idempotency: Some(idempotency), ..document(scope) }
 }
 
-pub(crate) async fn claim(store: &PostgresStore, limit: usize, ttl: Duration) -> Vec<Claimed> {
+pub(crate) async fn claim(store: &PostgresStore, limit: usize, ttl: Duration) -> Vec<Delivery> {
     store
-        .claim(ClaimRequest { series: "document".parse().unwrap(), limit, bytes: 1 << 30, ttl })
+        .claim(ClaimRequest { series: "document".parse().unwrap(), limit, stop_at_bytes: 1 << 30, ttl })
         .await
         .unwrap()
 }
@@ -240,8 +240,8 @@ async fn a_store_that_was_left_refuses_claims_and_actions() {
     let token = store.assign(reserved).await.unwrap().document_id;
     let before = store.documents(DocumentFilter::default(), None, 10).await.unwrap();
     assert_eq!(store.change_mark(None, Some(left())).await, Ok(true));
-    let claim =
-        ClaimRequest { series: "document".parse().unwrap(), limit: 10, bytes: 1 << 30, ttl: Duration::ZERO };
+    let series = "document".parse().unwrap();
+    let claim = ClaimRequest { series, limit: 10, stop_at_bytes: 1 << 30, ttl: Duration::ZERO };
     let refused = [
         store.claim(claim).await.unwrap_err(),
         store.apply_action(token, DocumentAction::Confirm).await.unwrap_err(),

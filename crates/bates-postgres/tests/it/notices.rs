@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use bates_core::store::prelude::*;
 use bates_core::{
-    Claimed, DeliverFuture, Delivery, DeliveryError, DocumentAction, DocumentContent, DocumentFilter,
-    DocumentState, Machine, Relay, RelaySettings, ScopeParams, SeriesSpec, Settlement, Sink, SystemRuntime,
-    Verdict,
+    DeliverFuture, Delivery, DeliveryError, DocumentAction, DocumentContent, DocumentFilter, DocumentState,
+    Machine, Relay, RelaySettings, ScopeParams, SeriesSpec, Settlement, Sink, SystemRuntime, Verdict,
 };
 use bates_postgres::{OpenMode, PostgresStore, Settings};
 use bates_testkit::{PrivatePgBouncer, PrivatePostgres};
@@ -148,7 +147,7 @@ async fn a_node_is_notified_of_documents_and_retries_of_others_but_not_of_its_ow
     wait_for_notice(&second, "document").await;
     first.assign(document("a")).await.unwrap();
     wait_for_notice(&second, "document").await;
-    let dead = |claimed: Claimed| {
+    let dead = |claimed: Delivery| {
         let verdict = Verdict::Dead("bad".into());
         Settlement { document_id: claimed.document_id, attempt: claimed.attempt, verdict }
     };

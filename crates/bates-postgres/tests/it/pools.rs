@@ -5,8 +5,8 @@ use std::time::Duration;
 use bates_core::StoreError;
 use bates_core::store::prelude::*;
 use bates_core::{
-    GapReason, GrantPurpose, MissingRange, Pool, PoolSettlement, Position, PositionRange, Reconciliation,
-    RenewRequest, ServerIdentity,
+    GapReason, GrantPurpose, MissingRange, Pool, PoolSettlement, Position, PositionRange, RenewRequest,
+    ScopePositions, ServerIdentity,
 };
 use bates_postgres::{OpenMode, PostgresStore, Settings};
 use bates_testkit::PrivatePostgres;
@@ -26,8 +26,8 @@ fn renewal(seen: u64) -> RenewRequest {
     }
 }
 
-async fn reconciliation(store: &PostgresStore) -> Reconciliation {
-    store.reconciliations("document".parse().unwrap(), None, 1).await.unwrap().remove(0).1
+async fn reconciliation(store: &PostgresStore) -> ScopePositions {
+    store.scope_positions("document".parse().unwrap(), None, 1).await.unwrap().remove(0).1
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -96,7 +96,7 @@ async fn a_pool_is_settled_once_however_the_commit_is_cut() {
         };
         proxy.cut(cut);
         store.settle_pool(scope_id("a"), settlement).await.unwrap();
-        let Reconciliation { held, lost, .. } = reconciliation(&store).await;
+        let ScopePositions { held, lost, .. } = reconciliation(&store).await;
         assert_eq!(held, [range(from + 1, from + 4)], "{cut:?}");
         let fenced = MissingRange { range: range(from + 4, from + 10), reason: GapReason::FillFenced };
         assert!(lost.contains(&fenced), "{cut:?}: {lost:?}");
@@ -137,7 +137,7 @@ async fn a_dead_node_loses_the_positions_that_it_did_not_push_to_the_pool() {
                     UPDATE bates.last_commit SET committed_at = now() - interval '1 hour'";
     client.batch_execute(long_ago).await.unwrap();
     let other = open_store(&server.url(), Settings::default(), OpenMode::Existing).await.unwrap();
-    let Reconciliation { held, lost, .. } = reconciliation(&other).await;
+    let ScopePositions { held, lost, .. } = reconciliation(&other).await;
     assert_eq!(held, [range(1, 5)]);
     assert_eq!(lost, [MissingRange { range: range(5, 11), reason: GapReason::CrashSkip }]);
 }

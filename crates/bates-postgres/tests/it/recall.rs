@@ -23,7 +23,7 @@ fn range(from: u64, to: u64) -> PositionRange {
 
 /// The held and the lost ranges of a scope.
 async fn held_and_lost(store: &PostgresStore, scope: &str) -> (Vec<PositionRange>, Vec<MissingRange>) {
-    let all = store.reconciliations(scope_id(scope).series, None, 10).await.unwrap();
+    let all = store.scope_positions(scope_id(scope).series, None, 10).await.unwrap();
     let reconciliation = all.into_iter().find(|(key, _)| *key == scope_id(scope).scope).unwrap().1;
     (reconciliation.held, reconciliation.lost)
 }

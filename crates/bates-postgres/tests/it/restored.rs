@@ -279,7 +279,7 @@ async fn an_acceptance_makes_held_ranges_uncertain_in_every_scope_but_a_floor_do
     pin_series(&store).await;
     let held = store.grant(request("b", 10, GrantPurpose::Hold)).await.unwrap().range;
     let held_and_lost = async || {
-        let all = store.reconciliations(scope_id("b").series, None, 10).await.unwrap();
+        let all = store.scope_positions(scope_id("b").series, None, 10).await.unwrap();
         let reconciliation = all.into_iter().find(|(scope, _)| *scope == scope_id("b").scope).unwrap().1;
         (reconciliation.held, reconciliation.lost)
     };

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bates_core::{
-    ListRefusal, ListStatus, ListValue, Numbers, PositionRange, PushRequest, ServerIdentity, ServerStatus,
-    SharedPool,
+    ListRefusal, ListStatus, ListValue, Numbers, PoolServer, PositionRange, PushRequest, ServerIdentity,
+    ServerStatus,
 };
 use bates_pattern::{Options, Pattern};
 use bates_redis::RedisPool;
@@ -243,7 +243,7 @@ async fn one_call_reads_the_status_of_many_keys_even_if_one_is_not_a_list() {
         epoch: marker.map(|(epoch, _)| epoch),
         pushed_to: marker.map(|(_, to)| to),
         is_not_a_list: false,
-        is_foreign: false,
+        is_of_other_store: false,
     };
     let other = ListStatus { is_not_a_list: true, ..ListStatus::default() };
     let expected = [other, list(2, Some("a"), None), list(2, Some("P-7"), Some((1, 9)))];
@@ -258,13 +258,13 @@ async fn a_list_of_another_store_is_left_alone_whatever_its_epoch() {
     redis.push(1, 5, 7, 9).await.unwrap();
     let other = RedisPool::new(&redis.server.url(), Uuid::from_u128(2)).unwrap();
     let status = other.status(&[KEY.into()]).await.unwrap();
-    assert!(status.lists[0].is_foreign && !redis.status().await.lists[0].is_foreign);
+    assert!(status.lists[0].is_of_other_store && !redis.status().await.lists[0].is_of_other_store);
     for epoch in [1, 2] {
         let numbers = numbers(20, 22);
         let (server, token) = (&status.server, "filler");
         let push = PushRequest { epoch, server, token, fence: 9, from: 20, to: 22, numbers: &numbers };
-        assert_eq!(other.push(KEY, push).await, Ok(Err(ListRefusal::Foreign)));
-        assert_eq!(other.renew(KEY, epoch, server).await, Ok(Err(ListRefusal::Foreign)));
+        assert_eq!(other.push(KEY, push).await, Ok(Err(ListRefusal::OtherStore)));
+        assert_eq!(other.renew(KEY, epoch, server).await, Ok(Err(ListRefusal::OtherStore)));
         other.discard(&[(KEY.into(), epoch)], server).await.unwrap();
     }
     assert_eq!(redis.list().await, ["P-7", "P-8"]);

@@ -70,7 +70,7 @@ pub(crate) fn read_password(
     field: &'static str,
     file_field: &'static str,
 ) -> Result<(), SinkError> {
-    if let Some(password) = secret::given(None, file, field, file_field)? {
+    if let Some(password) = secret::read_secret(None, file, field, file_field)? {
         address.config.password(password.reveal());
     }
     Ok(())

@@ -15,7 +15,7 @@ pub(super) struct Guard {
 
 #[derive(Debug, thiserror::Error)]
 #[error("the name resolves to a private address: set allow_private: true to allow it")]
-struct Private;
+struct PrivateAddress;
 
 impl Resolve for Guard {
     fn resolve(&self, name: Name) -> Resolving {
@@ -24,7 +24,7 @@ impl Resolve for Guard {
             let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
             // One private address is enough to refuse: the owner of the name could choose which one is used.
             if !allow_private && found.iter().any(|address| is_private(address.ip())) {
-                return Err(Private.into());
+                return Err(PrivateAddress.into());
             }
             Ok(Box::new(found.into_iter()) as Addrs)
         })
@@ -46,7 +46,7 @@ fn is_private(address: IpAddr) -> bool {
 }
 
 fn is_private_v4(address: Ipv4Addr) -> bool {
-    // IANA's register of special purposes, and Azure's host service, whose public address only its own machines reach.
+    // IANA's special-purpose registry, and 168.63.129.16, which reaches the host service of Azure from its machines.
     matches!(
         address.octets(),
         [0 | 10 | 127 | 224..=255, ..]
@@ -66,7 +66,7 @@ fn is_private_v4(address: Ipv4Addr) -> bool {
 fn is_private_v6(address: Ipv6Addr) -> bool {
     let embedded = |high, low| is_private_v4(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)));
     match address.segments() {
-        // Embedded IPv4: mapped, by a translator, and 6to4.
+        // Embedded IPv4 addresses: IPv4-mapped, NAT64 and 6to4.
         [0, 0, 0, 0, 0, 0xffff, high, low]
         | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
         | [0x2002, high, low, ..] => embedded(high, low),

@@ -1,4 +1,4 @@
-//! A webhook: a signed request for each document. Must never follow a redirect, and never wait without an end.
+//! A webhook: a signed request for each document. Must never follow a redirect, and never wait without a timeout.
 
 mod answer;
 mod guard;
@@ -31,10 +31,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct WebhookDescription {
     /// May hold a token in its path, which is never shown.
     pub url: Secret,
-    /// `whsec_` and base64. While one secret replaces another, several with spaces between them.
+    /// `whsec_` and base64. During a rotation, several secrets with spaces between them.
     #[serde(default)]
     pub secret: Option<Secret>,
-    /// A file with the secret instead.
+    /// A file that holds the secret, instead of `secret`.
     #[serde(default)]
     pub secret_file: Option<PathBuf>,
     /// Whether the address may be private, and without TLS.
@@ -54,9 +54,9 @@ const fn concurrency() -> usize {
 
 pub(crate) fn open(description: &WebhookDescription) -> Result<impl Sink, SinkError> {
     let WebhookDescription { secret, secret_file, allow_private, timeout_ms, concurrency, .. } = description;
-    let url = address(description)?;
+    let url = checked_url(description)?;
     let (secret, file) = (secret.as_ref(), secret_file.as_deref());
-    let secret = secret::given(secret, file, "webhook.secret", "webhook.secret_file")?;
+    let secret = secret::read_secret(secret, file, "webhook.secret", "webhook.secret_file")?;
     let wrong = |problem: Box<str>| SinkError::new("webhook.secret", problem);
     let secret = secret.ok_or_else(|| wrong("missing: set secret or secret_file".into()))?;
     let signer = Signer::new(&secret).map_err(wrong)?;
@@ -70,7 +70,7 @@ pub(crate) fn open(description: &WebhookDescription) -> Result<impl Sink, SinkEr
     Ok(Webhook { client, url, signer, concurrency: *concurrency })
 }
 
-fn address(description: &WebhookDescription) -> Result<Url, SinkError> {
+fn checked_url(description: &WebhookDescription) -> Result<Url, SinkError> {
     let wrong = |problem: &str| SinkError::new("webhook.url", problem);
     let url = parse_url(&description.url, "webhook.url", "requests are signed instead")?;
     match url.scheme() {
@@ -125,8 +125,8 @@ impl Webhook {
             .header("webhook-signature", signature)
             .body(body);
         match request.send().await {
-            Ok(response) => answer::judge(response).await,
-            Err(error) => Err(answer::unreached(error)),
+            Ok(response) => answer::classify_response(response).await,
+            Err(error) => Err(answer::classify_error(error)),
         }
     }
 }
@@ -142,12 +142,12 @@ impl Sink for Webhook {
         outcomes: &'a DeliveryOutcomes,
     ) -> DeliverEachFuture<'a> {
         let each = stream::iter(deliveries.iter().enumerate());
-        Box::pin(each.for_each_concurrent(self.concurrency, async |(at, delivery)| {
-            outcomes.report(at, self.post(delivery).await);
+        Box::pin(each.for_each_concurrent(self.concurrency, async |(index, delivery)| {
+            outcomes.report(index, self.post(delivery).await);
         }))
     }
 
-    /// Equal to the concurrency, so that a server that hangs delays a batch by one timeout, not by several.
+    /// Equal to the concurrency, so that a receiver that hangs delays a batch by one timeout, not by several.
     fn batch_max(&self) -> usize {
         self.concurrency
     }

@@ -9,17 +9,17 @@ use zeroize::Zeroizing;
 use crate::secret::Secret;
 
 const PREFIX: &str = "whsec_";
-/// Length of a secret, from the specification.
+/// Length of a decoded secret, from the specification.
 const BYTES: std::ops::RangeInclusive<usize> = 24..=64;
-/// Every request has a signature for each.
+/// Every request has one signature for each secret.
 const SECRETS_MAX: usize = 4;
 
-/// Signs with every key.
+/// The keys. Each one signs every request.
 pub(super) struct Signer(Vec<Zeroizing<Vec<u8>>>);
 
 impl Signer {
     pub(super) fn new(secret: &Secret) -> Result<Self, Box<str>> {
-        let keys: Vec<_> = secret.reveal().split_ascii_whitespace().map(key).collect::<Result<_, _>>()?;
+        let keys: Vec<_> = secret.reveal().split_ascii_whitespace().map(decode).collect::<Result<_, _>>()?;
         match keys.len() {
             0 => Err("the secret is empty".into()),
             1..=SECRETS_MAX => Ok(Self(keys)),
@@ -39,8 +39,8 @@ impl Signer {
     }
 }
 
-/// The problems must not quote the secret.
-fn key(text: &str) -> Result<Zeroizing<Vec<u8>>, Box<str>> {
+/// An error must not quote the secret.
+fn decode(text: &str) -> Result<Zeroizing<Vec<u8>>, Box<str>> {
     let encoded = text.strip_prefix(PREFIX).ok_or("expected a secret that begins with whsec_")?;
     let bytes = STANDARD.decode(encoded).map_err(|_| "expected base64 after whsec_")?;
     let bytes = Zeroizing::new(bytes);

@@ -19,7 +19,7 @@ pub(crate) fn write(
     if let Some(idempotency) = &document.request.idempotency {
         insert_key(transaction, series_id, document, idempotency)?;
     }
-    match document.record() {
+    match document.audit_record() {
         Some(record) => audit::insert(transaction, series_id, &record),
         None => Ok(()),
     }

@@ -1,9 +1,9 @@
-//! The life of documents: relays claim and settle them, people act on them, and old ones are pruned.
+//! Documents after they were numbered: relays claim and settle them, operators act on them, and old ones are pruned.
 
 use std::time::Duration;
 
 use bates_core::{
-    ActionCondition, ActionRule, ClaimRequest, Claimed, DocumentAction, DocumentFilter, ScopeId, ScopeKey,
+    ActionCondition, ActionRule, ClaimRequest, Delivery, DocumentAction, DocumentFilter, ScopeId, ScopeKey,
     Settlement, VerdictChange,
 };
 use jiff::Timestamp;
@@ -14,7 +14,7 @@ use super::list::Condition;
 use super::millis;
 use crate::write::{execute, position, to_limit};
 
-/// Ends the claims of earlier processes. The clock may have been set back since, so a document waits at most as long as
+/// Ends the claims of earlier processes. The clock may have been set back since, so no document waits longer than it would
 /// after an attempt that fails now.
 pub(crate) fn end_claims(connection: &Connection, now: i64) -> Result<()> {
     let sql = "UPDATE document SET due_at = 0, is_claimed = 0, in_doubt = 1 WHERE state = 'pending' AND is_claimed = 1";
@@ -24,12 +24,12 @@ pub(crate) fn end_claims(connection: &Connection, now: i64) -> Result<()> {
 }
 
 /// Moves the deadlines of reservations by the time that the store was closed, or back if the clock was set back.
-pub(crate) fn postpone(connection: &Connection, closed_ms: i64) -> Result<()> {
+pub(crate) fn shift_deadlines(connection: &Connection, closed_ms: i64) -> Result<()> {
     let sql = "UPDATE document SET due_at = due_at + ? WHERE state = 'reserved'";
     connection.execute(sql, [closed_ms]).map(drop)
 }
 
-pub(super) fn claim(transaction: &Transaction<'_>, claim: &ClaimRequest, now: i64) -> Result<Vec<Claimed>> {
+pub(super) fn claim(transaction: &Transaction<'_>, claim: &ClaimRequest, now: i64) -> Result<Vec<Delivery>> {
     let mut due = transaction.prepare_cached(
         "SELECT document_id, scope, position, number, body, created_at, attempts + 1, id FROM document
          WHERE state = 'pending' AND due_at <= ?2 AND series_id = (SELECT id FROM series WHERE name = ?1)
@@ -37,7 +37,7 @@ pub(super) fn claim(transaction: &Transaction<'_>, claim: &ClaimRequest, now: i6
     )?;
     let read = |row: &Row<'_>| {
         let scope = ScopeKey::from_store(row.get_ref(1)?.as_str()?);
-        let claimed = Claimed {
+        let claimed = Delivery {
             document_id: Uuid::from_bytes(row.get(0)?),
             scope_id: ScopeId { series: claim.series.clone(), scope },
             position: position(row.get(2)?),
@@ -49,13 +49,13 @@ pub(super) fn claim(transaction: &Transaction<'_>, claim: &ClaimRequest, now: i6
         Ok((claimed, row.get(7)?))
     };
     let rows = due.query_map(params![claim.series.as_str(), now, to_limit(claim.limit)], read)?;
-    // A claim that was never settled may have ended with a delivery.
+    // A document whose last claim was never settled is in doubt: that attempt may have delivered it.
     let mark_claimed =
         "UPDATE document SET attempts = attempts + 1, due_at = ?, in_doubt = in_doubt OR is_claimed, is_claimed = 1
          WHERE id = ?";
     let until = now.saturating_add(millis(claim.ttl));
-    let due = read_up_to(rows, claim.bytes, |(claimed, _)| claimed.body.len())?;
-    let claim_row = |(claimed, id): (Claimed, i64)| {
+    let due = read_up_to(rows, claim.stop_at_bytes, |(claimed, _)| claimed.body.len())?;
+    let claim_row = |(claimed, id): (Delivery, i64)| {
         execute(transaction, mark_claimed, params![until, id]).map(|_| claimed)
     };
     due.into_iter().map(claim_row).collect()
@@ -85,8 +85,8 @@ pub(super) fn settle(transaction: &Transaction<'_>, settlements: &[Settlement], 
                WHERE document_id = ?1 AND attempts = ?2 AND state = 'pending' AND is_claimed = 1";
     let mut accepted = 0;
     for Settlement { document_id, attempt, verdict } in settlements {
-        let VerdictChange { state, after, error, in_doubt } = verdict.change();
-        let due = after.map(|after| now.saturating_add(millis(after)));
+        let VerdictChange { state, retry_after, error, in_doubt } = verdict.change();
+        let due = retry_after.map(|after| now.saturating_add(millis(after)));
         let values = params![document_id.as_bytes(), attempt, state.name(), due, error, now, in_doubt];
         accepted += execute(transaction, sql, values)? as u64;
     }
@@ -119,7 +119,7 @@ pub(super) fn apply_action(
     Ok(execute(transaction, &sql, params_from_iter(values))? as u64)
 }
 
-/// While reservations exist, the time is written this often. A crash prolongs them by at most this.
+/// While reservations exist, the store notes the current time this often. After a crash they last at most this much longer.
 const SEEN_EVERY_MS: i64 = 60_000;
 
 pub(super) fn expire(transaction: &Transaction<'_>, limit: usize, now: i64) -> Result<u64> {

@@ -1,4 +1,4 @@
-//! Documents in the embedded store. The files below are pure SQL in a transaction of the writer: they never commit or answer.
+//! Documents in the embedded store. The files below run SQL in a transaction of the writer, and never commit or answer.
 
 pub(crate) mod assign;
 pub(crate) mod deliver;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bates_core::ledger::Request;
 use bates_core::{
-    ActionOutcome, AssignError, AssignRequest, Assignment, ClaimRequest, Claimed, Document, DocumentAction,
+    ActionOutcome, AssignError, AssignRequest, Assignment, ClaimRequest, Delivery, Document, DocumentAction,
     DocumentFilter, DocumentState, DocumentStore, Runtime as _, SeriesName, Settlement, StoreResult,
     SystemRuntime,
 };
@@ -37,7 +37,7 @@ impl SteadyClock {
     }
 }
 
-/// At most 146 million years, so that a time can be added.
+/// At most 146 million years, so that adding it to a time does not overflow.
 pub(crate) fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX / 2)
 }
@@ -67,7 +67,7 @@ impl DocumentStore for SqliteStore {
         self.read(|connection| list::documents(connection, &filter, after, limit))
     }
 
-    async fn claim(&self, claim: ClaimRequest) -> StoreResult<Vec<Claimed>> {
+    async fn claim(&self, claim: ClaimRequest) -> StoreResult<Vec<Delivery>> {
         self.write_now(move |transaction, now| Ok(deliver::claim(transaction, &claim, now)?)).await
     }
 

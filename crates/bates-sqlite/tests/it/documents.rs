@@ -60,7 +60,7 @@ fn claim() -> ClaimRequest {
     ClaimRequest {
         series: "document".parse().unwrap(),
         limit: 10,
-        bytes: 1 << 30,
+        stop_at_bytes: 1 << 30,
         ttl: Duration::from_mins(1),
     }
 }

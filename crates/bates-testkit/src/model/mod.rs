@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bates_core::{
     AssignError, Assignment, Cursor, GapReason, Grant, GrantError, GrantPurpose, PositionRange, RangeSet,
-    Reconciliation, ReleaseOutcome,
+    ReleaseOutcome, ScopePositions,
 };
 use uuid::Uuid;
 
@@ -200,7 +200,7 @@ impl ScopeModel {
     }
 
     /// Judges the account of every position that the store gives.
-    pub(crate) fn judge_account(&self, account: &Reconciliation) -> Verdict {
+    pub(crate) fn judge_account(&self, account: &ScopePositions) -> Verdict {
         ensure(account.next == self.next, || {
             format!("the cursor is at {}, expected {}", account.next, self.next)
         })?;

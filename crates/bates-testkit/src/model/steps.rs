@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use bates_core::store::prelude::*;
 use bates_core::{
     AssignRequest, Definition, DocumentContent, GrantPurpose, GrantRequest, Idempotency, PositionRange,
-    Reconciliation, ReleaseRequest, ScopeId, ScopeKey, SeriesName,
+    ReleaseRequest, ScopeId, ScopeKey, ScopePositions, SeriesName,
 };
 use bates_pattern::{Options, Pattern};
 use proptest::prelude::*;
@@ -208,8 +208,8 @@ impl<'d, D: DataSet> History<'d, D> {
         // A page starts after this key, which sorts right before the scopes of this history.
         let before =
             ScopeKey::new([("scope", &*format!("{:06}_", self.number))], None).expect("a good scope");
-        let accounts = self.store().reconciliations(series(), Some(before), SCOPES).await;
-        let accounts: BTreeMap<ScopeKey, Reconciliation> =
+        let accounts = self.store().scope_positions(series(), Some(before), SCOPES).await;
+        let accounts: BTreeMap<ScopeKey, ScopePositions> =
             accounts.map_err(|error| error.to_string())?.into_iter().collect();
         for (at, scope) in self.scopes.iter().enumerate() {
             match accounts.get(&self.scope_id(at).scope) {

@@ -3,7 +3,7 @@
 use bates_core::store::prelude::*;
 use bates_core::{
     CLIENT_LEASE_TTL, ClientLease, ClientLeaseFilter, GapReason, GrantRequest, LeaseEnd, MissingRange,
-    PositionRange, Promise, RangeSet, Reconciliation, ScopeId, Store,
+    PositionRange, Promise, RangeSet, ScopeId, ScopePositions, Store,
 };
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -35,7 +35,7 @@ fn lease_end(held: &ClientLease, lost: &[PositionRange]) -> LeaseEnd {
 pub(super) async fn check_client_leases<S: Store>(store: &S, held: &ClientLease) {
     assert_eq!(&all(store).await, std::slice::from_ref(held));
     let lost = async || -> Vec<MissingRange> {
-        let accounts = store.reconciliations(series("leased"), None, 10).await.expect("a read");
+        let accounts = store.scope_positions(series("leased"), None, 10).await.expect("a read");
         accounts.into_iter().flat_map(|(_, account)| account.missing(Promise::Unique, 1001, None)).collect()
     };
     let of_nodes = lost().await;
@@ -50,8 +50,8 @@ pub(super) async fn check_client_leases<S: Store>(store: &S, held: &ClientLease)
     assert_eq!(lost().await, expected, "only the returned positions are lost");
 }
 
-async fn account(store: &impl Store) -> Reconciliation {
-    let accounts = store.reconciliations(series("document"), None, 100).await.expect("a read");
+async fn account(store: &impl Store) -> ScopePositions {
+    let accounts = store.scope_positions(series("document"), None, 100).await.expect("a read");
     accounts
         .into_iter()
         .find(|(key, _)| *key == scope_id("a").scope)

@@ -111,7 +111,7 @@ pub async fn a_pending_document_can_be_abandoned_but_not_confirmed_or_voided<D: 
         store.apply_action(document_id, DocumentAction::Retry).await,
         Ok(ActionOutcome::Refused(_))
     ));
-    assert_eq!(store.apply_action(Uuid::now_v7(), DocumentAction::Retry).await, Ok(ActionOutcome::Unknown));
+    assert_eq!(store.apply_action(Uuid::now_v7(), DocumentAction::Retry).await, Ok(ActionOutcome::NotFound));
 }
 
 pub async fn a_claimed_document_cannot_be_abandoned<D: DataSet>(data: &D) {
@@ -119,7 +119,7 @@ pub async fn a_claimed_document_cannot_be_abandoned<D: DataSet>(data: &D) {
     let document_id = assign(&store, document("a")).await.document_id;
     let claims = claim(&store, 1, LONG).await;
     let waiting = assign(&store, document("a")).await.document_id;
-    let ActionOutcome::UnderWay(document) =
+    let ActionOutcome::AttemptUnderWay(document) =
         store.apply_action(document_id, DocumentAction::Abandon).await.expect("a write")
     else {
         panic!("an open claim must not be abandoned")
@@ -197,7 +197,8 @@ pub async fn a_claim_is_bounded_by_the_bytes_of_its_documents<D: DataSet>(data: 
         assign(&store, document("a")).await;
     }
     let bytes = "{\"title\":\"é\"}".len();
-    let claim = |bytes| ClaimRequest { series: series("document"), limit: 10, bytes, ttl: LONG };
+    let claim =
+        |stop_at_bytes| ClaimRequest { series: series("document"), limit: 10, stop_at_bytes, ttl: LONG };
     assert_eq!(store.claim(claim(2 * bytes)).await.expect("a claim").len(), 2);
     assert_eq!(
         store.claim(claim(bytes + 1)).await.expect("a claim").len(),

@@ -6,7 +6,7 @@ use bates_core::store::prelude::*;
 use bates_core::{
     ClaimRequest, Definition, DocumentAction, DocumentContent, GapFilter, GapReason, GrantError,
     GrantPurpose, GrantRequest, MissingRange, PositionRange, Promise, PromiseChange, RangeSet,
-    Reconciliation, ReleaseOutcome, ReleaseRequest, ScopeId, ScopeKey, Settlement, Store, Verdict,
+    ReleaseOutcome, ReleaseRequest, ScopeId, ScopeKey, ScopePositions, Settlement, Store, Verdict,
 };
 
 use super::exercise::{DataSet, definition, grant, open_pinned, range, request, scope_id, series};
@@ -14,8 +14,8 @@ use super::outbox::assign_request;
 
 const LONG: Duration = Duration::from_hours(1);
 
-async fn account(store: &impl Store, scope: &str) -> Reconciliation {
-    let accounts = store.reconciliations(series("document"), None, 100).await.expect("a read");
+async fn account(store: &impl Store, scope: &str) -> ScopePositions {
+    let accounts = store.scope_positions(series("document"), None, 100).await.expect("a read");
     let key = scope_id(scope).scope;
     accounts
         .into_iter()
@@ -25,7 +25,7 @@ async fn account(store: &impl Store, scope: &str) -> Reconciliation {
 }
 
 /// Ranges that processes hold, or held when they crashed. A shared store learns of a crash only after a timeout.
-fn held(account: &Reconciliation) -> Vec<PositionRange> {
+fn held(account: &ScopePositions) -> Vec<PositionRange> {
     let crashed =
         account.lost.iter().filter(|lost| lost.reason == GapReason::CrashSkip).map(|lost| lost.range);
     RangeSet::of(account.held.iter().copied().chain(crashed)).iter().collect()
@@ -149,7 +149,7 @@ pub async fn a_reconciliation_shows_the_state_of_every_document<D: DataSet>(data
         );
     }
     let claims = store
-        .claim(ClaimRequest { series: series("document"), limit: 2, bytes: 1 << 30, ttl: LONG })
+        .claim(ClaimRequest { series: series("document"), limit: 2, stop_at_bytes: 1 << 30, ttl: LONG })
         .await
         .expect("a claim");
     let settle = |at: usize, verdict| Settlement { document_id: claims[at].document_id, attempt: 1, verdict };
@@ -174,7 +174,8 @@ pub async fn a_document_that_a_sink_may_have_taken_is_uncertain<D: DataSet>(data
     for _ in 0..4 {
         store.assign(assign_request("a", DocumentContent::Document("{}".into()))).await.expect("a number");
     }
-    let claim = ClaimRequest { series: series("document"), limit: 4, bytes: 1 << 30, ttl: Duration::ZERO };
+    let claim =
+        ClaimRequest { series: series("document"), limit: 4, stop_at_bytes: 1 << 30, ttl: Duration::ZERO };
     let claims = store.claim(claim).await.expect("a claim");
     let settle = |at: usize, verdict| Settlement { document_id: claims[at].document_id, attempt: 1, verdict };
     let settled = vec![
@@ -216,7 +217,7 @@ pub async fn reconciliations_are_listed_in_pages<D: DataSet>(data: &D) {
     }
     let (mut seen, mut after) = (Vec::new(), None);
     loop {
-        let page = store.reconciliations(series("document"), after, 2).await.expect("a page");
+        let page = store.scope_positions(series("document"), after, 2).await.expect("a page");
         let Some((last, _)) = page.last() else { break };
         after = Some(last.clone());
         assert!(page.iter().all(|(_, account)| account.issued == [range(1001, 1003)]));

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bates_core::{
     ActionOutcome, AssignError, AssignRequest, Assignment, DocumentAction, DocumentContent, DocumentState,
-    GapFilter, GapReason, MissingRange, MovedDocument, PositionRange, Promise, RangeSet, Reconciliation,
-    ReleaseOutcome, ReleaseRequest, Store, Verdict,
+    GapFilter, GapReason, MissingRange, MovedDocument, PositionRange, Promise, RangeSet, ReleaseOutcome,
+    ReleaseRequest, ScopePositions, Store, Verdict,
 };
 use jiff::Timestamp;
 
@@ -140,7 +140,7 @@ pub(super) async fn list_documents<S: Store>(store: &S) -> Vec<String> {
     for gap in store.gaps(GapFilter::default(), None, 100).await.expect("a read") {
         listed.push(format!("{} {:?} {}", gap.scope_id, gap.missing, gap.first_seen.as_millisecond()));
     }
-    for (scope, account) in store.reconciliations(series("document"), None, 100).await.expect("a read") {
+    for (scope, account) in store.scope_positions(series("document"), None, 100).await.expect("a read") {
         listed.push(format!("{scope} {}", reconciliation_text(account)));
     }
     listed
@@ -161,7 +161,7 @@ fn document_text(MovedDocument { document, body }: &MovedDocument) -> String {
     format!("{head:?} {outcome:?} {error:?} {times:?} {body:?}")
 }
 
-fn reconciliation_text(mut account: Reconciliation) -> String {
+fn reconciliation_text(mut account: ScopePositions) -> String {
     let crashed = account.held.drain(..).map(|range| MissingRange { range, reason: GapReason::CrashSkip });
     account.lost.extend(crashed);
     let ranges = |ranges: Vec<PositionRange>| RangeSet::of(ranges).iter().collect::<Vec<_>>();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bates_core::store::prelude::*;
 use bates_core::{
-    ActionOutcome, AssignError, AssignRequest, Assignment, ClaimRequest, Claimed, Document, DocumentAction,
+    ActionOutcome, AssignError, AssignRequest, Assignment, ClaimRequest, Delivery, Document, DocumentAction,
     DocumentContent, DocumentFilter, DocumentState, GrantError, Idempotency, Settlement, Store, Verdict,
 };
 use bates_pattern::{Options, Pattern, Reject};
@@ -63,16 +63,16 @@ pub(super) async fn state(store: &impl Store, document_id: Uuid) -> DocumentStat
     find_document(store, document_id).await.expect("the document exists").state
 }
 
-pub(super) async fn claim(store: &impl Store, limit: usize, ttl: Duration) -> Vec<Claimed> {
-    let claim = ClaimRequest { series: series("document"), limit, bytes: usize::MAX, ttl };
+pub(super) async fn claim(store: &impl Store, limit: usize, ttl: Duration) -> Vec<Delivery> {
+    let claim = ClaimRequest { series: series("document"), limit, stop_at_bytes: usize::MAX, ttl };
     store.claim(claim).await.expect("a claim")
 }
 
-fn settlement(claimed: &Claimed, verdict: Verdict) -> Settlement {
+fn settlement(claimed: &Delivery, verdict: Verdict) -> Settlement {
     Settlement { document_id: claimed.document_id, attempt: claimed.attempt, verdict }
 }
 
-pub(super) async fn settle(store: &impl Store, claimed: &[Claimed], verdict: Verdict) -> u64 {
+pub(super) async fn settle(store: &impl Store, claimed: &[Delivery], verdict: Verdict) -> u64 {
     let all = claimed.iter().map(|claimed| settlement(claimed, verdict.clone())).collect();
     store.settle_claims(all).await.expect("a write")
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bates_core::store::prelude::*;
 use bates_core::{
     DocumentContent, GapReason, GrantPurpose, GrantRequest, MissingRange, Pool, PoolSettlement,
-    PositionRange, Promise, RangeSet, Reconciliation, ReleaseOutcome, ReleaseRequest, RenewRequest, ScopeId,
+    PositionRange, Promise, RangeSet, ReleaseOutcome, ReleaseRequest, RenewRequest, ScopeId, ScopePositions,
     ServerIdentity, Store, StoreError,
 };
 
@@ -39,8 +39,8 @@ pub(super) fn popped(epoch: u64, to: u64) -> PoolSettlement {
 }
 
 /// The account of a scope. Panics if a position is listed twice.
-pub(super) async fn account(store: &impl Store, at: ScopeId) -> Reconciliation {
-    let accounts = store.reconciliations(at.series, None, 100).await.expect("a read");
+pub(super) async fn account(store: &impl Store, at: ScopeId) -> ScopePositions {
+    let accounts = store.scope_positions(at.series, None, 100).await.expect("a read");
     let mut found = accounts.into_iter().filter(|(scope, _)| *scope == at.scope);
     let (_, account) = found.next().expect("the scope exists");
     let lost = account.lost.iter().map(|lost| lost.range);

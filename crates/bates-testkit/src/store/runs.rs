@@ -107,7 +107,7 @@ async fn check_account(
     (promise, adopted): (Promise, &[u64]),
     owned: &BTreeSet<u64>,
 ) {
-    let accounts = store.reconciliations(scope_id.series.clone(), None, 10).await.expect("a read");
+    let accounts = store.scope_positions(scope_id.series.clone(), None, 10).await.expect("a read");
     let (_, account) = accounts.into_iter().find(|(key, _)| *key == scope_id.scope).expect("it exists");
     assert_eq!(account.held, [], "a closed machine holds nothing");
     let lost = account.lost.iter().flat_map(|lost| lost.range.from()..lost.range.to());

@@ -115,7 +115,7 @@ fn series_pool(spec: &SeriesSpec, pool: PoolDescription) -> Result<SeriesPool, S
 /// Invariant: two series never share a list.
 fn require_distinct_key(pool: SeriesPool, others: &[SeriesPool]) -> Result<SeriesPool, String> {
     let meets = |other: &&SeriesPool| {
-        pool.pool.is_beside(&other.pool) && pool.settings.key.may_overlap(&other.settings.key)
+        pool.pool.has_same_address(&other.pool) && pool.settings.key.may_overlap(&other.settings.key)
     };
     match others.iter().find(meets) {
         Some(other) => Err(format!(

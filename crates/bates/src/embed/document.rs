@@ -80,8 +80,8 @@ impl Bates {
         match self.open_machine()?.apply_action(document_id, action).await? {
             ActionOutcome::Done(document) => Ok(document),
             ActionOutcome::Refused(document) => Err(Error::WrongState(Box::new(document))),
-            ActionOutcome::UnderWay(document) => Err(Error::BeingDelivered(Box::new(document))),
-            ActionOutcome::Unknown => Err(Error::UnknownDocument(document_id)),
+            ActionOutcome::AttemptUnderWay(document) => Err(Error::BeingDelivered(Box::new(document))),
+            ActionOutcome::NotFound => Err(Error::UnknownDocument(document_id)),
         }
     }
 

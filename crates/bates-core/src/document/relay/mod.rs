@@ -1,8 +1,8 @@
 //! The relay: delivers documents of one series from the outbox to their sink, at least once.
 //!
-//! When a relay crashes, or sleeps through its claim, another node claims its documents, and its late verdict is refused.
-//! A document that fails waits longer each time and is dead in the end. It delays no others, because those with the
-//! fewest attempts are claimed first. A relay never ends by itself: a panic of the sink is a failure like any other.
+//! When a relay crashes, or its claim expires, another node claims its documents, and the late verdict of the first relay
+//! is refused. After each failure a document waits longer; after the last attempt it is dead. It delays no others,
+//! because those with the fewest attempts are claimed first. A panic of the sink is a failure like any other.
 
 mod pace;
 
@@ -16,25 +16,25 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::document::sink::DeliveryResult;
-use crate::document::{ClaimRequest, Claimed, DeliveryError, DeliveryOutcomes, Settlement, Sink, Verdict};
+use crate::document::{ClaimRequest, Delivery, DeliveryError, DeliveryOutcomes, Settlement, Sink, Verdict};
 use crate::machine::Machine;
 use crate::runtime::Runtime;
 use crate::series::SeriesEntry;
 use crate::store::{Store, StoreResult};
 use pace::{BatchSize, Breaker, JITTER, PollInterval};
 
-const BYTES_AT_ONCE: usize = 8 * 1024 * 1024;
+const CLAIM_BYTES: usize = 8 * 1024 * 1024;
 
-/// With more calls for numbers under way than this, deliveries wait.
+/// With more calls for numbers under way than this, the process is busy and deliveries pause.
 const BUSY_CALLS: usize = 500;
 
 /// How long a claim lasts. A sink must answer earlier, or the outcome is unknown.
 pub const CLAIM_TTL: Duration = Duration::from_secs(30);
 
-/// How much longer the store keeps a claim, so that its outcome is written before another node takes it.
+/// How much longer the claim lasts in the store, so that its outcome is written before another node claims the document.
 const SETTLE_MARGIN: Duration = Duration::from_secs(2);
 
-/// How long a lane waits while the process is busy, before it delivers all the same.
+/// How long a lane pauses while the process is busy. Then it delivers even if the process is still busy.
 const BUSY_PAUSE: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, Debug)]
@@ -45,8 +45,9 @@ pub struct RelaySettings {
     pub claim_ttl: Duration,
     /// How long a batch may take after a stop was requested. After that its outcome is unknown.
     pub stop_timeout: Duration,
+    /// Tasks that each claim, deliver and settle one batch after another.
     pub lanes: usize,
-    /// How often to poll for documents of other nodes and retries. Less often while notices arrive.
+    /// How often to poll for retries and for documents of other nodes. Less often while notices arrive.
     pub poll: Duration,
 }
 
@@ -68,9 +69,9 @@ pub struct Relay<S> {
     sink: Box<dyn Sink>,
     settings: RelaySettings,
     breaker: Mutex<Breaker>,
-    pace: Mutex<BatchSize>,
+    batch_size: Mutex<BatchSize>,
     poll: Mutex<PollInterval>,
-    /// Held by the one lane that probes a sink which took nothing.
+    /// Held by the one lane that probes a sink that is down.
     probing: tokio::sync::Mutex<()>,
 }
 
@@ -81,12 +82,12 @@ impl<S: Store> Relay<S> {
         sink: Box<dyn Sink>,
         settings: RelaySettings,
     ) -> Self {
-        let poll = Mutex::new(PollInterval::each(settings.poll));
-        let (breaker, pace, probing) = (Mutex::default(), Mutex::default(), tokio::sync::Mutex::default());
-        Self { machine, entry, sink, settings, breaker, pace, poll, probing }
+        let (breaker, batch_size) = (Mutex::default(), Mutex::default());
+        let (poll, probing) = (Mutex::new(PollInterval::new(settings.poll)), tokio::sync::Mutex::default());
+        Self { machine, entry, sink, settings, breaker, batch_size, poll, probing }
     }
 
-    /// Delivers until a stop is requested; then ends and settles the batches under way.
+    /// Delivers until a stop is requested; then finishes and settles the batches under way.
     pub async fn run(self, stopped: watch::Receiver<bool>) {
         let relay = Arc::new(self);
         let lanes = (0..relay.settings.lanes.max(1)).map(|_| {
@@ -107,22 +108,23 @@ impl<S: Store> Relay<S> {
                 self.runtime().sleep(BUSY_PAUSE).await;
             }
             let pause = self.breaker.lock().pause();
-            let has_delivered = if let Some(pause) = pause {
+            let had_documents = if let Some(pause) = pause {
                 tokio::select! {
                     biased;
                     () = self.probe(pause, stopped.clone()) => true,
                     _ = stopped.changed() => return,
                 }
             } else {
-                let limit = self.pace.lock().limit(self.sink.batch_max());
+                let limit = self.batch_size.lock().limit(self.sink.batch_max());
                 self.deliver_batch(limit, stopped.clone()).await.unwrap_or(false)
             };
-            if !has_delivered {
+            if !had_documents {
                 let store = self.machine.store();
                 let pause = self.poll.lock().pause(store.receives_notices(), self.runtime().elapsed());
+                // Until this node or another one has written a document, or it is time to poll.
                 tokio::select! {
                     biased;
-                    () = self.entry.document_notify().notified() => {}
+                    () = self.entry.document_notify.notified() => {}
                     () = store.document_notice(self.entry.series().name()) => {}
                     () = self.runtime().sleep(pause) => {}
                     _ = stopped.changed() => return,
@@ -147,27 +149,27 @@ impl<S: Store> Relay<S> {
     /// Answers whether there was anything to deliver.
     async fn deliver_batch(&self, limit: usize, stopped: watch::Receiver<bool>) -> StoreResult<bool> {
         let (series, ttl) = (self.entry.series().name().clone(), self.settings.claim_ttl + SETTLE_MARGIN);
-        let claim = ClaimRequest { series, limit, bytes: BYTES_AT_ONCE, ttl };
+        let claim = ClaimRequest { series, limit, stop_at_bytes: CLAIM_BYTES, ttl };
         let claimed = self.machine.store().claim(claim).await?;
         if claimed.is_empty() {
             return Ok(false);
         }
         let outcomes = self.deliver(&claimed, stopped).await;
         self.breaker.lock().observe(&outcomes);
-        let settled = claimed.iter().zip(outcomes).map(|(claimed, outcome)| Settlement {
+        let settlements = claimed.iter().zip(outcomes).map(|(claimed, outcome)| Settlement {
             document_id: claimed.document_id,
             attempt: claimed.attempt,
             verdict: self.verdict(claimed.attempt, outcome),
         });
-        let settled: Vec<_> = settled.collect();
-        self.poll.lock().observe(&settled, self.runtime().elapsed());
-        self.machine.store().settle_claims(settled).await?;
+        let settlements: Vec<_> = settlements.collect();
+        self.poll.lock().observe(&settlements, self.runtime().elapsed());
+        self.machine.store().settle_claims(settlements).await?;
         Ok(true)
     }
 
-    /// A delivery that takes longer than its claim, or than a stop waits, counts as unanswered: another node may have
-    /// claimed it by then. Outcomes that the sink reported before count.
-    async fn deliver(&self, claimed: &[Claimed], stopped: watch::Receiver<bool>) -> Vec<DeliveryResult> {
+    /// A delivery that outlasts its claim or `stop_timeout` counts as unanswered: another node may have claimed the document
+    /// by then. Outcomes that the sink reported earlier count.
+    async fn deliver(&self, claimed: &[Delivery], stopped: watch::Receiver<bool>) -> Vec<DeliveryResult> {
         let outcomes = DeliveryOutcomes::unknown(claimed.len());
         let ended = tokio::select! {
             biased;
@@ -175,7 +177,7 @@ impl<S: Store> Relay<S> {
             () = self.runtime().sleep(self.settings.claim_ttl) => None,
             () = self.stop_timed_out(stopped) => None,
         };
-        self.pace.lock().observe(claimed.len(), ended == Some(true));
+        self.batch_size.lock().observe(claimed.len(), ended == Some(true));
         outcomes.into_results(match ended {
             Some(true) => "the sink ended and reported no outcome",
             Some(false) => "the sink panicked",
@@ -190,7 +192,7 @@ impl<S: Store> Relay<S> {
     }
 
     /// Answers `false` if the sink panicked.
-    async fn run_sink(&self, claimed: &[Claimed], outcomes: &DeliveryOutcomes) -> bool {
+    async fn run_sink(&self, claimed: &[Delivery], outcomes: &DeliveryOutcomes) -> bool {
         let mut delivering = Box::pin(async { self.sink.deliver_each(claimed, outcomes).await });
         // Unwind safe: the delivery is dropped, and a sink has no state that half a delivery could break.
         poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| delivering.as_mut().poll(context))) {

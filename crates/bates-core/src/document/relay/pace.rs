@@ -1,8 +1,8 @@
 //! When a relay calls its sink or its store, and with how many documents. Pure: no clock, no task.
 //!
-//! A sink that takes nothing of a batch gets growing pauses. One that does not end a batch in time gets smaller batches,
-//! and larger ones once it keeps up. A relay polls less often while notices of other nodes arrive, except while it waits
-//! for its own retries, for which no notice comes.
+//! A sink that takes no document of a batch gets growing pauses. One that does not finish a batch in time gets smaller
+//! batches, and larger ones once it keeps up. A relay polls less often while notices of other nodes arrive, except while it
+//! waits for its own retries, for which no notice comes.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(super) struct Breaker {
 }
 
 impl Breaker {
-    /// The pause before the sink is tried with one document; `None` while it takes documents.
+    /// How long to wait before the sink is probed with one document; `None` while it takes documents.
     pub(super) fn pause(&self) -> Option<Duration> {
         self.pause
     }
@@ -66,30 +66,30 @@ impl BatchSize {
     }
 }
 
-/// How many times longer the relay sleeps while notices arrive. Only polling finds documents of crashed nodes, or whose
-/// notice got lost.
-const NOTICED_FACTOR: u32 = 5;
+/// How many times longer the relay sleeps while notices arrive. It still polls: only polling finds documents of crashed
+/// nodes, and documents whose notice was lost.
+const NOTICES_FACTOR: u32 = 5;
 
 #[derive(Debug)]
 pub(super) struct PollInterval {
-    each: Duration,
+    interval: Duration,
     /// When the last retry is due.
     retries_until: Option<Duration>,
 }
 
 impl PollInterval {
-    pub(super) fn each(each: Duration) -> Self {
-        Self { each, retries_until: None }
+    pub(super) fn new(interval: Duration) -> Self {
+        Self { interval, retries_until: None }
     }
 
-    pub(super) fn pause(&self, is_notified: bool, now: Duration) -> Duration {
-        // Polls once more after the last retry.
-        let has_retries = self.retries_until.is_some_and(|until| now.saturating_sub(until) < self.each);
-        if is_notified && !has_retries { self.each.saturating_mul(NOTICED_FACTOR) } else { self.each }
+    pub(super) fn pause(&self, receives_notices: bool, now: Duration) -> Duration {
+        // One poll after the last retry is due, to claim it.
+        let has_retries = self.retries_until.is_some_and(|until| now.saturating_sub(until) < self.interval);
+        self.interval.saturating_mul(if receives_notices && !has_retries { NOTICES_FACTOR } else { 1 })
     }
 
-    pub(super) fn observe(&mut self, settled: &[Settlement], now: Duration) {
-        let due = settled.iter().filter_map(|settlement| match settlement.verdict {
+    pub(super) fn observe(&mut self, settlements: &[Settlement], now: Duration) {
+        let due = settlements.iter().filter_map(|settlement| match settlement.verdict {
             Verdict::RetryAfter(wait, _) | Verdict::Unanswered(Some(wait), _) => Some(now + wait),
             _ => None,
         });
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn a_notified_relay_polls_less_often_unless_it_has_retries() {
         let (second, now) = (Duration::from_secs(1), Duration::from_hours(1));
-        let mut poll = PollInterval::each(second);
+        let mut poll = PollInterval::new(second);
         let settled = |verdict| Settlement { document_id: Uuid::nil(), attempt: 1, verdict };
         poll.observe(&[settled(Verdict::Delivered), settled(Verdict::Dead("bad".into()))], now);
         assert_eq!((poll.pause(false, now), poll.pause(true, now)), (second, 5 * second));

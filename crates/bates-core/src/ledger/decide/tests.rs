@@ -205,7 +205,7 @@ fn keys(documents: &[AssignRequest], states: Vec<KeyState>) -> IdempotencyKeys {
     for document in documents {
         keys.add(document);
     }
-    keys.learn(states).unwrap()
+    keys.with_states(states).unwrap()
 }
 
 fn assignment(
@@ -228,7 +228,7 @@ fn a_key_twice_in_a_batch_takes_one_position() {
     assert_eq!(answers[2], Ok(Assignment { is_new: false, ..first }), "the same number, and not a new one");
     assert_eq!(answers[3], Err(AssignError::KeyReused));
     assert_eq!(change.issued, [range(1, 3)]);
-    assert!(keys.unused().is_empty() && keys.reused().is_empty());
+    assert!(keys.unused().is_empty() && keys.reassigned().is_empty());
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn a_key_whose_first_request_is_refused_goes_to_the_next_or_is_removed() {
     let (answers, _) = assignment(&at(5, 4), &documents, &mut keys);
     assert_eq!(answers[0], Err(AssignError::Grant(GrantError::Exhausted { left: 0, held_elsewhere: false })));
     assert_eq!(answers[1].as_ref().map(|assignment| assignment.position.value()), Ok(5));
-    let [(key, used)] = &*keys.reused() else { panic!("one key was reused") };
+    let [(key, used)] = &*keys.reassigned() else { panic!("one key was reused") };
     assert_eq!((&*key.text, used.digest, used.document_id), ("k", [2; 32], documents[1].document_id));
     assert_eq!(keys.unused().iter().map(|key| &*key.text).collect::<Vec<_>>(), ["gone"]);
 }

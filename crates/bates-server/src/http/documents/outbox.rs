@@ -194,7 +194,7 @@ pub(super) async fn apply_action<S: Store>(
             let detail = format!("{number:?} is already {state}, which cannot be changed");
             Err(Problem::new(ErrorCode::WRONG_STATE, detail))
         }
-        ActionOutcome::UnderWay(document) => Err(delivery_under_way(&document)),
-        ActionOutcome::Unknown => Err(unknown_document(id)),
+        ActionOutcome::AttemptUnderWay(document) => Err(delivery_under_way(&document)),
+        ActionOutcome::NotFound => Err(unknown_document(id)),
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bates_core::ledger::{IdempotencyKey, Request};
 use bates_core::{
     ActionCondition, ActionOutcome, ActionRule, AssignError, AssignRequest, Assignment, ClaimRequest,
-    Claimed, Document, DocumentAction, DocumentContent, DocumentFilter, DocumentState, DocumentStore,
+    Delivery, Document, DocumentAction, DocumentContent, DocumentFilter, DocumentState, DocumentStore,
     NewDocument, SeriesName, Settlement, StoreError, VerdictChange,
 };
 use jiff::Timestamp;
@@ -47,14 +47,14 @@ impl DocumentStore for MemoryStore {
         }))
     }
 
-    async fn claim(&self, claim: ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
+    async fn claim(&self, claim: ClaimRequest) -> Result<Vec<Delivery>, StoreError> {
         let (now, mut data) = (self.runtime.now(), self.data());
         let mut due: Vec<&mut DocumentRow> = data.documents.values_mut().collect();
         due.retain(|row| row.document.scope_id.series == claim.series && row.is_due(now));
         due.sort_by_key(|row| (row.document.attempts, row.document.due, row.document.id));
         let (mut claimed, mut bytes) = (Vec::new(), 0);
         for row in due.into_iter().take(claim.limit) {
-            if bytes >= claim.bytes.max(1) {
+            if bytes >= claim.stop_at_bytes.max(1) {
                 break;
             }
             let document = &mut row.document;
@@ -64,7 +64,7 @@ impl DocumentStore for MemoryStore {
             row.is_claimed = true;
             let body = row.body.clone().unwrap_or_default();
             bytes += body.len();
-            claimed.push(Claimed {
+            claimed.push(Delivery {
                 document_id: document.id,
                 scope_id: document.scope_id.clone(),
                 position: document.position,
@@ -88,10 +88,10 @@ impl DocumentStore for MemoryStore {
             {
                 continue;
             }
-            let VerdictChange { state, after, error, in_doubt } = verdict.change();
+            let VerdictChange { state, retry_after, error, in_doubt } = verdict.change();
             let document = &mut row.document;
             document.state = state;
-            document.due = after.map(|after| later(now, after));
+            document.due = retry_after.map(|after| later(now, after));
             document.last_error = error.map(Into::into);
             document.updated = now;
             document.in_doubt |= in_doubt;
@@ -201,7 +201,7 @@ impl Data {
             let (digest, scope) = (idempotency.digest, assign.scope_id.scope.clone());
             self.keys.insert(key, KeyRow { digest, assignment: assignment.clone(), scope, pruned_as });
         }
-        self.records.extend(new.record().map(|record| ((record.stamp.at, record.id), record)));
+        self.records.extend(new.audit_record().map(|record| ((record.stamp.at, record.id), record)));
     }
 }
 

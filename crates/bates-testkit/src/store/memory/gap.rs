@@ -1,6 +1,6 @@
 //! The gaps of a store in memory, and the ranges that it knows about.
 
-use bates_core::ledger::PoolState;
+use bates_core::ledger::PooledState;
 use bates_core::{
     CLIENT_LEASE_TTL, Gap, GapFilter, GapStore, MissingRange, PositionRange, RangeKind, RangeRecord,
     ReadPurpose, ScopeId, ScopeKey, ScopeRecord, SeriesName, StoreResult,
@@ -84,7 +84,7 @@ impl Data {
         }
         for pooled in &row.pooled {
             let kind = match (pooled.state, self.is_alive(pooled.holder, process)) {
-                (PoolState::Pushed, _) => RangeKind::Pushed,
+                (PooledState::Pushed, _) => RangeKind::Pushed,
                 (_, true) => RangeKind::Filling,
                 (_, false) => RangeKind::FillerCrashed,
             };

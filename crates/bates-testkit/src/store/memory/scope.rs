@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bates_core::ledger::{
-    AdoptedPositions, Decision, IdempotencyKey, IdempotencyKeys, KeyState, Outcome, PoolState, PooledRange,
+    AdoptedPositions, Decision, IdempotencyKey, IdempotencyKeys, KeyState, Outcome, PooledRange, PooledState,
     Request, ScopeBefore, ScopeChange, SeriesBefore, decide,
 };
 use bates_core::{Cursor, MissingRange, Position, PositionRange, RangeSet, ScopeId};
@@ -88,7 +88,7 @@ impl Data {
         let before = self.load(process, scope_id, request, holders, epoch);
         let keys = IdempotencyKeys::of([request]);
         let states = keys.first_uses().into_iter().map(|(key, _)| self.key_state(key)).collect();
-        let mut keys = keys.learn(states).expect("each key has a state");
+        let mut keys = keys.with_states(states).expect("each key has a state");
         let mut decision = decide(&before, scope_id, [request], &mut keys);
         if decision.is_exhausted() {
             let leased = self.scopes.get(scope_id).map(|scope| &*scope.leased).unwrap_or_default();
@@ -174,7 +174,7 @@ impl Data {
         scope.issued = scope.issued.union(&RangeSet::of(change.issued.iter().copied()));
         scope.leased.extend(change.held.iter().map(|range| LeasedRange { node, epoch, range: *range }));
         let pooled =
-            |range: &PositionRange| PooledRange { range: *range, state: PoolState::Granted, holder: node };
+            |range: &PositionRange| PooledRange { range: *range, state: PooledState::Granted, holder: node };
         scope.pooled.extend(change.pooled.iter().map(pooled));
         scope.adopted.extend(&change.adopted);
     }

@@ -7,11 +7,11 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::board::Board;
 use crate::error::Failure;
 
-/// How long notices are collected. If the relay of the writing node claims the documents by then, no notice is sent.
-const PAUSE: Duration = Duration::from_millis(50);
+/// How long notices are collected. If the relay of this node claims the documents by then, no notice is sent.
+const COLLECT_TIME: Duration = Duration::from_millis(50);
 
 /// Sends notices until `until`, or until sending fails. Unsent notices are sent later.
-pub(super) async fn speak<F>(
+pub(super) async fn send_notices<F>(
     board: &Board,
     until: Instant,
     send: impl Fn(Vec<String>) -> F,
@@ -21,15 +21,15 @@ where
 {
     loop {
         tokio::select! {
-            () = board.has_written() => {}
+            () = board.has_unsent.notified() => {}
             () = sleep_until(until) => return Ok(()),
         }
-        sleep(PAUSE).await;
-        let unsent = board.take();
+        sleep(COLLECT_TIME).await;
+        let unsent = board.take_unsent();
         let series = unsent.series();
         if !series.is_empty() {
             send(series).await?;
-            unsent.sent();
+            unsent.mark_sent();
         }
     }
 }
@@ -45,19 +45,19 @@ mod tests {
     async fn sent(count: u32, sending_takes: Duration) -> Vec<Vec<String>> {
         let (board, sent) = (Board::new(Uuid::nil()), Mutex::new(Vec::new()));
         let until = Instant::now() + Duration::from_mins(1);
-        let speaking = speak(&board, until, async |series| {
+        let sending = send_notices(&board, until, async |series| {
             sleep(sending_takes).await;
             sent.lock().push(series);
             Ok(())
         });
         let writing = async {
             for at in 0..count {
-                board.wrote(Some(["one", "two"][at as usize % 2].parse().unwrap()));
+                board.announce(Some(["one", "two"][at as usize % 2].parse().unwrap()));
                 sleep(Duration::from_millis(1)).await;
             }
         };
-        let (spoken, ()) = tokio::join!(speaking, writing);
-        assert_eq!((spoken, board.take().series()), (Ok(()), vec![]));
+        let (ended, ()) = tokio::join!(sending, writing);
+        assert_eq!((ended, board.take_unsent().series()), (Ok(()), vec![]));
         sent.into_inner()
     }
 
@@ -75,16 +75,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_notice_that_could_not_be_sent_is_sent_later() {
         let board = Board::new(Uuid::nil());
-        board.wrote(None);
+        board.announce(None);
         let until = Instant::now() + Duration::from_secs(1);
         let failed =
-            speak(&board, until, |_| std::future::ready(Err(Failure::Transient("away".into())))).await;
+            send_notices(&board, until, |_| std::future::ready(Err(Failure::Transient("away".into())))).await;
         assert_eq!(failed, Err(Failure::Transient("away".into())));
         let sent = Mutex::new(Vec::new());
-        let spoken = speak(&board, until, async |series| {
+        let ended = send_notices(&board, until, async |series| {
             sent.lock().push(series);
             Ok(())
         });
-        assert_eq!((spoken.await, sent.into_inner()), (Ok(()), vec![vec!["*".to_owned()]]));
+        assert_eq!((ended.await, sent.into_inner()), (Ok(()), vec![vec!["*".to_owned()]]));
     }
 }

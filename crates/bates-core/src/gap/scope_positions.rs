@@ -1,11 +1,11 @@
-//! Finds the missing positions of a scope from all that a store knows about it. Pure: no store, no clock.
+//! The positions of a scope by what became of them, and from that its missing positions. Pure: no store, no clock.
 
 use super::{GapReason, MissingRange};
 use crate::range::{PositionRange, RangeSet};
 use crate::series::Promise;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reconciliation {
+pub struct ScopePositions {
     /// The first position not yet granted.
     pub next: u64,
     /// The ledger: positions of documents, reservations and gapless numbers.
@@ -14,32 +14,32 @@ pub struct Reconciliation {
     pub held: Vec<PositionRange>,
     /// Held or used by clients.
     pub with_clients: Vec<PositionRange>,
-    /// Known to be lost, or held by a process that crashed.
+    /// Lost for a known reason, or held by a process or client that counts as crashed.
     pub lost: Vec<MissingRange>,
     /// Documents that were not delivered, and reservations that were not confirmed.
     pub undelivered: Vec<MissingRange>,
     /// Documents on their way, and open reservations.
     pub pending: Vec<PositionRange>,
-    /// Adopted positions. There may be millions, so a store leaves them out, and the caller reads those that matter.
+    /// Adopted positions. There may be millions: a store leaves them out, and reconciliation reads those that matter.
     pub adopted: Vec<PositionRange>,
     /// The first position past all adopted ones.
     pub adopted_to: u64,
-    /// The first position since which the scope is gapless; 0 if it always was.
+    /// The position from which on the scope is gapless; 0 if it always was.
     pub gapless_from: u64,
 }
 
-impl Reconciliation {
-    /// The missing positions, ascending, each once. `saved` are those that the user's own documents have, if known.
+impl ScopePositions {
+    /// The missing positions as disjoint, ascending ranges. `saved` are the positions of the user's own documents, if known.
     pub fn missing(&self, promise: Promise, start: u64, saved: Option<&RangeSet>) -> Vec<MissingRange> {
         let mut missing: Vec<MissingRange> = Vec::new();
-        // Positions are not missing if they are adopted, if a client has them (even if its node crashed), or if a saved
-        // document has them: a late document closes its gap.
+        // Not missing: adopted positions, those of clients (even if their node crashed), and those of saved documents: a
+        // document that is saved late closes its gap.
         let adopted_or_leased = self.adopted.iter().chain(&self.with_clients).copied();
-        let mut taken = RangeSet::of(adopted_or_leased.chain(saved.into_iter().flat_map(RangeSet::iter)));
-        // A decision or an observed failure counts more than a loss that is only presumed.
-        MissingRange::add_new(&mut missing, &mut taken, &self.undelivered);
-        MissingRange::add_new(&mut missing, &mut taken, &self.lost);
-        let untracked = self.untracked(promise, start, saved).difference(&taken);
+        let mut excluded = RangeSet::of(adopted_or_leased.chain(saved.into_iter().flat_map(RangeSet::iter)));
+        // First: a decision or an observed failure is a better reason than a presumed loss.
+        MissingRange::add_new(&mut missing, &mut excluded, &self.undelivered);
+        MissingRange::add_new(&mut missing, &mut excluded, &self.lost);
+        let untracked = self.untracked(promise, start, saved).difference(&excluded);
         missing.extend(MissingRange::all(untracked.iter(), GapReason::UntrackedLoss));
         missing.sort_unstable();
         missing
@@ -49,18 +49,18 @@ impl Reconciliation {
     fn untracked(&self, promise: Promise, start: u64, saved: Option<&RangeSet>) -> RangeSet {
         let granted = RangeSet::of(PositionRange::new(start, self.next));
         let lost = self.lost.iter().map(|lost| lost.range);
-        let elsewhere = RangeSet::of(self.held.iter().chain(&self.with_clients).copied().chain(lost));
+        let held_or_lost = RangeSet::of(self.held.iter().chain(&self.with_clients).copied().chain(lost));
         let issued = RangeSet::of(self.issued.iter().copied());
-        let loose = granted.difference(&elsewhere).difference(&issued);
-        // Positions granted since the series became gapless are in the ledger. The others were handed out from memory.
-        let mut unwritten = RangeSet::default();
+        let unrecorded = granted.difference(&held_or_lost).difference(&issued);
+        // A gapless series writes all positions to the ledger. Before it became gapless, they were handed out from memory.
+        let mut untracked = RangeSet::default();
         if promise == Promise::Gapless {
-            unwritten = loose.difference(&RangeSet::of(PositionRange::new(0, self.gapless_from)));
+            untracked = unrecorded.difference(&RangeSet::of(PositionRange::new(0, self.gapless_from)));
         }
-        let Some(saved) = saved else { return unwritten };
+        let Some(saved) = saved else { return untracked };
         let pending = RangeSet::of(self.pending.iter().copied());
-        let handed_out = issued.union(&loose).difference(&pending);
-        unwritten.union(&handed_out).difference(saved)
+        let handed_out = issued.union(&unrecorded).difference(&pending);
+        untracked.union(&handed_out).difference(saved)
     }
 }
 
@@ -85,15 +85,15 @@ mod tests {
         found.iter().find(|missing| is_in(missing.range)).map(|missing| missing.reason)
     }
 
-    fn scope() -> Reconciliation {
-        Reconciliation {
+    fn scope() -> ScopePositions {
+        ScopePositions {
             next: 100,
             issued: vec![range(1, 20), range(30, 50)],
             held: vec![range(60, 70)],
             lost: vec![missing(50, 60, GapReason::CrashSkip)],
             undelivered: vec![missing(5, 6, GapReason::OutboxDlq), missing(40, 42, GapReason::Voided)],
             pending: vec![range(48, 50)],
-            ..Reconciliation::default()
+            ..ScopePositions::default()
         }
     }
 
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn numbers_from_before_a_series_became_gapless_are_no_loss() {
-        let scope = Reconciliation { gapless_from: 75, ..scope() };
+        let scope = ScopePositions { gapless_from: 75, ..scope() };
         let mut found = scope.missing(Promise::Gapless, 1, None);
         found.retain(|missing| missing.reason == GapReason::UntrackedLoss);
         assert_eq!(found, [untracked(75, 100)]);
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn adopted_positions_are_not_missing() {
         let adopted = vec![range(22, 24), range(50, 55), range(80, 81)];
-        let scope = Reconciliation { adopted, ..scope() };
+        let scope = ScopePositions { adopted, ..scope() };
         let found = scope.missing(Promise::Unique, 1, Some(&RangeSet::default()));
         assert!([22, 23, 50, 54, 80].into_iter().all(|at| reason_at(&found, at).is_none()), "{found:?}");
         assert_eq!(reason_at(&found, 24), Some(GapReason::UntrackedLoss));
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn positions_of_a_client_are_not_missing_until_it_returns_them_unused() {
         let with_clients = vec![range(55, 58), range(70, 75)];
-        let mut scope = Reconciliation { with_clients, ..scope() };
+        let mut scope = ScopePositions { with_clients, ..scope() };
         let found = scope.missing(Promise::Unique, 1, Some(&RangeSet::default()));
         assert!([55, 57, 70, 74].into_iter().all(|at| reason_at(&found, at).is_none()), "{found:?}");
         assert_eq!(reason_at(&found, 58), Some(GapReason::CrashSkip));
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn a_thousand_gaps_in_a_hundred_million_numbers_are_found_from_ranges() {
         let issued = (0..=1_000_u64).map(|at| range(at * 100_000 + 1, (at + 1) * 100_000)).collect();
-        let scope = Reconciliation { next: 100_100_000, issued, ..Reconciliation::default() };
+        let scope = ScopePositions { next: 100_100_000, issued, ..ScopePositions::default() };
         assert_eq!(scope.missing(Promise::Gapless, 1, None).len(), 1_000);
     }
 }
