@@ -127,7 +127,8 @@ impl Pool {
         if pending.missing() == 0 || (matches!(error, Error::Exhausted { .. }) && !pending.is_empty()) {
             return Ok(pending.finish());
         }
-        let redis = self.0.stock.trouble_or_default();
+        let untried = || "not tried, or other calls took its numbers".into();
+        let redis = self.0.stock.trouble().unwrap_or_else(untried);
         Err(match error {
             Error::Exhausted { detail, .. } => PopError::Exhausted { detail, redis },
             Error::Refused { code, detail, status: ..500, .. } => PopError::Refused { code, detail, redis },

@@ -103,10 +103,6 @@ impl Stock {
     pub(crate) fn trouble(&self) -> Option<Box<str>> {
         self.state.lock().trouble.clone()
     }
-
-    pub(crate) fn trouble_or_default(&self) -> Box<str> {
-        self.trouble().unwrap_or_else(|| "not tried, or other calls took its numbers".into())
-    }
 }
 
 impl Fetch {

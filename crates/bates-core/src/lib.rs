@@ -21,6 +21,7 @@ mod lease;
 pub mod ledger;
 mod machine;
 mod moving;
+mod named;
 mod pool;
 mod range;
 mod recall;

@@ -45,10 +45,6 @@ type FolderId = (u64, u64);
 /// The folders that this process has open. Only `try_lock` is used: in a fork, the thread that holds the lock may not exist.
 static OPEN: Mutex<BTreeMap<FolderId, ProcessGuard>> = Mutex::new(BTreeMap::new());
 
-fn id_of(folder: &File) -> io::Result<FolderId> {
-    folder.metadata().map(|metadata| (metadata.dev(), metadata.ino()))
-}
-
 impl Folder {
     pub(crate) fn open(path: &Path, mode: OpenMode) -> Result<Self, OpenError> {
         let may_create = matches!(mode, OpenMode::First | OpenMode::New);
@@ -58,7 +54,8 @@ impl Folder {
         create_folders(path)?;
         check_private(path)?;
         let lock = File::open(path).map_err(io_error("open the folder", path))?;
-        let id = id_of(&lock).map_err(io_error("read the metadata of the folder", path))?;
+        let metadata = lock.metadata().map_err(io_error("read the metadata of the folder", path))?;
+        let id = (metadata.dev(), metadata.ino());
         try_lock(&lock, path, id)?;
         let process = ProcessGuard::current();
         if let Some(mut open) = OPEN.try_lock() {

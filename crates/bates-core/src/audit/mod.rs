@@ -2,7 +2,6 @@
 
 mod machine;
 
-use std::fmt;
 use std::time::Duration;
 
 use bates_pattern::Position;
@@ -10,6 +9,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::machine::Numbers;
+use crate::named::named;
 use crate::range::PositionRange;
 use crate::scope::{ScopeId, ScopeKey};
 use crate::series::{OpenScope, SeriesName};
@@ -26,31 +26,14 @@ pub enum Channel {
     Library,
 }
 
-impl Channel {
-    pub const ALL: [Self; 6] =
-        [Self::Http, Self::Resp, Self::Pool, Self::Document, Self::Reservation, Self::Library];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Resp => "resp",
-            Self::Pool => "pool",
-            Self::Document => "document",
-            Self::Reservation => "reservation",
-            Self::Library => "library",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|channel| channel.name() == name)
-    }
-}
-
-impl fmt::Display for Channel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+named!(Channel {
+    Http = "http",
+    Resp = "resp",
+    Pool = "pool",
+    Document = "document",
+    Reservation = "reservation",
+    Library = "library",
+});
 
 /// Who asks for numbers, and how. Used only where a series is audited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

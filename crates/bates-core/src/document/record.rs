@@ -1,12 +1,11 @@
 //! A document as a store keeps it.
 
-use std::fmt;
-
 use bates_pattern::Position;
 use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::gap::GapReason;
+use crate::named::named;
 use crate::scope::ScopeId;
 
 /// A document or a reservation.
@@ -45,33 +44,17 @@ pub enum DocumentState {
     Voided,
 }
 
+named!(DocumentState {
+    Pending = "pending",
+    Delivered = "delivered",
+    Dead = "dead",
+    Abandoned = "abandoned",
+    Reserved = "reserved",
+    Confirmed = "confirmed",
+    Voided = "voided",
+});
+
 impl DocumentState {
-    pub const ALL: [Self; 7] = [
-        Self::Pending,
-        Self::Delivered,
-        Self::Dead,
-        Self::Abandoned,
-        Self::Reserved,
-        Self::Confirmed,
-        Self::Voided,
-    ];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Delivered => "delivered",
-            Self::Dead => "dead",
-            Self::Abandoned => "abandoned",
-            Self::Reserved => "reserved",
-            Self::Confirmed => "confirmed",
-            Self::Voided => "voided",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.name() == name)
-    }
-
     /// Why the number of a document in this state is a gap, if it is one.
     pub const fn gap_reason(self) -> Option<GapReason> {
         match self {
@@ -89,11 +72,5 @@ impl DocumentState {
             Self::Reserved | Self::Confirmed | Self::Voided => Self::Confirmed,
             Self::Pending | Self::Delivered | Self::Dead | Self::Abandoned => Self::Delivered,
         }
-    }
-}
-
-impl fmt::Display for DocumentState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }

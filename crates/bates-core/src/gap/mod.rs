@@ -6,10 +6,9 @@ mod machine;
 mod scope_positions;
 mod scope_record;
 
-use std::fmt;
-
 use jiff::Timestamp;
 
+use crate::named::named;
 use crate::range::{PositionRange, RangeSet};
 use crate::scope::{ScopeId, ScopeKey};
 use crate::series::SeriesName;
@@ -46,51 +45,25 @@ pub enum GapReason {
     DeliveryUnknown,
 }
 
+// Certain reasons first: if two apply to a position, the first counts.
+named!(GapReason {
+    OutboxDlq = "outbox_dlq",
+    Abandoned = "abandoned",
+    Voided = "voided",
+    UntrackedLoss = "untracked_loss",
+    LeaseLost = "lease_lost",
+    Burned = "burned",
+    FloorRaised = "floor_raised",
+    FillFenced = "fill_fenced",
+    CrashSkip = "crash_skip",
+    PoolInvalidated = "pool_invalidated",
+    DeliveryUnknown = "delivery_unknown",
+});
+
 impl GapReason {
-    /// Certain reasons before uncertain ones. If two apply to a position, the first counts.
-    pub const ALL: [Self; 11] = [
-        Self::OutboxDlq,
-        Self::Abandoned,
-        Self::Voided,
-        Self::UntrackedLoss,
-        Self::LeaseLost,
-        Self::Burned,
-        Self::FloorRaised,
-        Self::FillFenced,
-        Self::CrashSkip,
-        Self::PoolInvalidated,
-        Self::DeliveryUnknown,
-    ];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::OutboxDlq => "outbox_dlq",
-            Self::Abandoned => "abandoned",
-            Self::Voided => "voided",
-            Self::UntrackedLoss => "untracked_loss",
-            Self::CrashSkip => "crash_skip",
-            Self::LeaseLost => "lease_lost",
-            Self::Burned => "burned",
-            Self::FloorRaised => "floor_raised",
-            Self::FillFenced => "fill_fenced",
-            Self::PoolInvalidated => "pool_invalidated",
-            Self::DeliveryUnknown => "delivery_unknown",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|reason| reason.name() == name)
-    }
-
     /// Whether the number may have been used.
     pub const fn is_uncertain(self) -> bool {
         matches!(self, Self::CrashSkip | Self::PoolInvalidated | Self::DeliveryUnknown)
-    }
-}
-
-impl fmt::Display for GapReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

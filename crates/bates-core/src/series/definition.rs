@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::SeriesName;
+use crate::named::named;
 
 /// The promise of a series. It decides how numbers are handed out; a front end never does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,17 +44,7 @@ impl PromiseChange {
     }
 }
 
-impl Promise {
-    pub const ALL: [Self; 3] = [Self::Unique, Self::Ordered, Self::Gapless];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Unique => "unique",
-            Self::Ordered => "ordered",
-            Self::Gapless => "gapless",
-        }
-    }
-}
+named!(Promise { Unique = "unique", Ordered = "ordered", Gapless = "gapless" });
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no promise: expected unique, ordered or gapless")]
@@ -63,13 +54,7 @@ impl FromStr for Promise {
     type Err = PromiseError;
 
     fn from_str(text: &str) -> Result<Self, PromiseError> {
-        Self::ALL.into_iter().find(|promise| promise.name() == text).ok_or_else(|| PromiseError(text.into()))
-    }
-}
-
-impl fmt::Display for Promise {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        Self::from_name(text).ok_or_else(|| PromiseError(text.into()))
     }
 }
 
