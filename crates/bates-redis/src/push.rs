@@ -10,8 +10,7 @@ use crate::planted::pushes_without_fence;
 use crate::reply::{read_verdict, server_error, unexpected};
 use crate::scripts::{self, Keys, script};
 
-/// Values in one command.
-const VALUES_MAX: usize = 1_000;
+const COMMAND_VALUES_MAX: usize = 1_000;
 
 pub(crate) fn commands(key: &str, push: &PushRequest<'_>, store: &str) -> Pipeline {
     let keys = Keys::of(key);
@@ -34,7 +33,7 @@ pub(crate) fn commands(key: &str, push: &PushRequest<'_>, store: &str) -> Pipeli
     while values.peek().is_some() {
         let mut append = redis::cmd("RPUSHX");
         append.arg(&keys.stage);
-        for value in values.by_ref().take(VALUES_MAX) {
+        for value in values.by_ref().take(COMMAND_VALUES_MAX) {
             append.arg(value);
         }
         pipeline.add_command(append);
