@@ -55,7 +55,7 @@ impl IssueError {
         }
     }
 
-    /// Whether another description or promise has replaced the series; the call is then repeated on that one.
+    /// Whether another description or promise has replaced the series. A take is then repeated; a document fails.
     pub(crate) const fn is_outdated(&self) -> bool {
         matches!(self, Self::Retired { .. } | Self::Store { error: StoreError::PromiseChanged { .. }, .. })
     }

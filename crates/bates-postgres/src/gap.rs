@@ -90,7 +90,7 @@ impl GapStore for PostgresStore {
         let (series, after) = (&series, after.as_ref());
         self.with_session(|session| async move {
             if purpose == ReadPurpose::Reconcile {
-                Box::pin(holding::count_crashed(&session, series)).await?;
+                Box::pin(holding::mark_crashed(&session, series)).await?;
             }
             // One snapshot: otherwise a document that is numbered meanwhile would look missing.
             session.begin_snapshot().await?;

@@ -66,7 +66,7 @@ pub(crate) async fn write_off(
 }
 
 /// Marks the ranges of nodes that were silent for too long as crashed: these nodes can no longer release them.
-pub(crate) async fn count_crashed(session: &Session, series: &SeriesName) -> Result<(), Failure> {
+pub(crate) async fn mark_crashed(session: &Session, series: &SeriesName) -> Result<(), Failure> {
     const SILENT: &str = "held.series = $1 AND held.crashed_at IS NULL AND NOT EXISTS (
         SELECT FROM bates.nodes WHERE nodes.id = held.node AND nodes.seen_at > now() - $2 * interval '1 second')";
     let name = series.as_str();

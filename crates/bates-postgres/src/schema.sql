@@ -16,7 +16,8 @@ CREATE TABLE bates.store (
     timeline    bigint NOT NULL DEFAULT ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint,
     -- Why no node issues anything. NULL: nodes issue.
     stopped     text,
-    -- Rises with each `--accept-timeline`, so that nodes drop what they held before it.
+    -- Microseconds since 1970 at the last `--accept-timeline`, always higher than before; 0: never. Nodes that know a
+    -- lower value drop what they held.
     acceptances bigint NOT NULL DEFAULT 0,
     created_at  timestamptz NOT NULL DEFAULT now(),
     -- A store is served only without a mark: 'left' for the store `mark_store`, or 'arriving' from it. `stopped` says
@@ -122,7 +123,7 @@ CREATE TABLE bates.held_range (
     PRIMARY KEY (series, scope, first)
 );
 
--- The positions that gapless series issued, written in the commit that moved the cursor.
+-- The positions of documents, reservations and gapless numbers, written in the commit that moved the cursor.
 CREATE TABLE bates.ledger (
     series    text COLLATE "C" NOT NULL,
     scope     text COLLATE "C" NOT NULL,

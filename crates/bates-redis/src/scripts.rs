@@ -1,9 +1,9 @@
-//! The keys of a pool in Redis, and the Lua scripts on them. Each script compares the run and replication ids of its server:
-//! they change with a restart or a failover, after which the lists may be old.
+//! The keys of a pool in Redis, and the Lua scripts on them. Scripts that change a list compare the run and replication
+//! ids of the server, and those of the lock its run id: they change with a restart or a failover, and lists may be old then.
 
 use redis::Cmd;
 
-/// The Redis keys of a pool. All derive from the marker key, and so are in the slot of the list in a cluster.
+/// The Redis keys of a pool. The others contain the key of the list as a hash tag, so a cluster keeps all in one slot.
 pub(crate) struct Keys<'k> {
     pub(crate) list: &'k str,
     /// A hash: the epoch, the fence of the last push, the first position past all pushed ones (`to`), and the store.

@@ -14,7 +14,7 @@ pub(crate) enum Bug {
     SkipSync,
     AnswerBeforeCommit,
     /// A released range returns wherever the cursor stands.
-    GiveBackWithoutCompare,
+    ReleaseWithoutCompare,
     /// Numbers are answered before the audit records their caller.
     AnswerBeforeRecord,
     OpenBelowAnswered,
@@ -28,7 +28,7 @@ pub(crate) fn is_planted(bug: Bug) -> bool {
         LazyLock::new(|| match std::env::var("BATES_PLANTED_BUG").ok()?.as_str() {
             "skip-sync" => Some(Bug::SkipSync),
             "answer-before-commit" => Some(Bug::AnswerBeforeCommit),
-            "give-back-without-compare" => Some(Bug::GiveBackWithoutCompare),
+            "release-without-compare" => Some(Bug::ReleaseWithoutCompare),
             "answer-before-record" => Some(Bug::AnswerBeforeRecord),
             "open-below-answered" => Some(Bug::OpenBelowAnswered),
             "push-without-fence" => None,

@@ -1,7 +1,7 @@
 //! Shared pools in the embedded store: their rows are loaded, changed by the rules of the ledger, and written.
 //!
-//! Must never move a cursor. Invariant: a position leaves `pooled` only in the transaction that records what became of
-//! it.
+//! Must never move a cursor. Invariant: a position leaves `pooled` only if it was popped, or in the
+//! transaction that records it as lost.
 
 use bates_core::ledger::{PoolBefore, PoolChange, PooledRange, PooledState, RowBounds};
 use bates_core::{

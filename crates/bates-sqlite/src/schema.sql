@@ -47,7 +47,7 @@ CREATE TABLE cursor (
     PRIMARY KEY (series_id, scope)
 ) STRICT, WITHOUT ROWID;
 
--- The positions that gapless series issued, written in the commit that moved the cursor.
+-- The positions of documents, reservations and gapless numbers, written in the commit that moved the cursor.
 CREATE TABLE ledger (
     series_id INTEGER NOT NULL REFERENCES series (id),
     scope     TEXT NOT NULL,

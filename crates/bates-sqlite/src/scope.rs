@@ -106,7 +106,7 @@ impl<'s> StoredScope<'s> {
 }
 
 fn planted_cursor<'r>(cursor: Cursor, mut requests: impl Iterator<Item = &'r Request>) -> Cursor {
-    if is_planted(Bug::GiveBackWithoutCompare)
+    if is_planted(Bug::ReleaseWithoutCompare)
         && let Some(Request::Release(release)) =
             requests.find(|request| matches!(request, Request::Release(_)))
     {

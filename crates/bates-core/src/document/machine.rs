@@ -1,7 +1,8 @@
 //! Numbers documents and reservations, and applies actions to them.
 //!
 //! A document takes its number from the cursor, past all ranges that processes hold in memory. In an ordered series, a later
-//! caller could then get a smaller number from memory: so from its first document on, such a series holds no range in memory.
+//! caller could then get a smaller number from memory: so once a process has numbered a document of such a series, it holds
+//! no range of the series in memory until it restarts.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -21,7 +21,7 @@ pub struct ReconcileReport {
     pub gaps: u64,
     /// Positions that are certainly missing.
     pub missing: u64,
-    /// Positions that a crashed process may have used.
+    /// Positions that may have been used: of crashed processes, of pools that lost data, of deliveries without an answer.
     pub uncertain: u64,
     /// Texts of the user's documents that are not numbers of their series.
     pub unreadable: u64,

@@ -1,5 +1,5 @@
-//! Gaps: positions that were granted and belong to no document, each with a reason. Every granted position is one of:
-//! issued, held, a gap, an uncertain gap, or rejected by the rules.
+//! Gaps: positions that the cursor has passed and that are not in use, each with a reason. Every position below the
+//! cursor is one of: issued, held, adopted, a gap (certain or uncertain), or rejected by the rules.
 
 mod documents;
 mod machine;

@@ -9,7 +9,8 @@ use bates_pattern::Position;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrantRequest {
     pub scope_id: ScopeId,
-    /// At least 1. Fewer are granted at the end of the space and, unless the purpose is `Hold`, before adopted positions.
+    /// At least 1. `HandOut` and `Issue` get all or an error. `Hold` gets fewer near the end of the space, and `Pool` also
+    /// before an adopted position.
     pub count: u64,
     /// How many of them callers wait for now. Less than `count` only for `Hold`.
     pub count_needed: u64,
@@ -82,7 +83,7 @@ pub struct ReleaseRequest {
 pub enum ReleaseOutcome {
     /// The cursor went back; the positions will be granted again.
     Returned,
-    /// Something was granted since; the positions are a gap.
+    /// The cursor was written since; the positions are a gap.
     Gap,
 }
 
@@ -90,7 +91,7 @@ pub enum ReleaseOutcome {
 #[non_exhaustive]
 pub enum GrantError {
     /// No position is left, or fewer than a request for all or none wants.
-    #[error("only {left} positions are left")]
+    #[error("only {left} consecutive positions are available")]
     Exhausted {
         left: u64,
         /// Whether other nodes may still hold some.

@@ -1,5 +1,5 @@
 //! The numbering rules: what each request for a scope gets, and what changes in the store. (The table `ledger` of a
-//! store is something else: the positions that gapless series issued.)
+//! store is something else: the positions of documents, reservations and gapless numbers.)
 //!
 //! A store loads the rows that a batch touches, calls [`decide()`] for each scope, and writes each [`ScopeChange`] in the
 //! same transaction. Must never know a database, a clock or randomness.
@@ -37,7 +37,7 @@ pub enum Request {
     Assign(Box<AssignRequest>),
     /// Raise the cursor to this position; a higher cursor stays.
     RaiseFloor(u64),
-    /// Never grant these positions: another system has issued their numbers.
+    /// Never hand out these positions: another system has issued their numbers.
     Adopt(Vec<Position>),
     /// The holder gives these positions up unused; only those that it holds are lost.
     GiveUp(Vec<PositionRange>),

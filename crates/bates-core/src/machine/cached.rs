@@ -23,7 +23,8 @@ pub struct PreparedScope {
 pub enum NotCached {
     #[error("no number of the scope is in memory yet; it is being fetched: ask again, or wait for it")]
     Fetching,
-    /// The series is gapless or audited, shows a date that must be computed, or is ordered and has documents.
+    /// The series is gapless or audited, shows a date that must be computed, or is ordered and either on a
+    /// shared store or numbering documents.
     #[error("this series issues no number from memory: wait for each one")]
     Uncacheable,
     #[error("this process was forked from the one that holds the numbers: only that one hands them out")]

@@ -31,7 +31,7 @@ pub enum FillError {
     #[error("{0}")]
     Refused(ListRefusal),
     #[error(
-        "there is something under {0:?} that Bates did not make: remove it first, or give the pool another key"
+        "key {0:?} already holds a value that Bates did not write: delete it, or give the pool another key"
     )]
     KeyTaken(Box<str>),
     #[error(
@@ -40,8 +40,8 @@ pub enum FillError {
     )]
     OtherStore(Box<str>),
     #[error(
-        "numbers up to position {pushed_to} were pushed into {key:?}, and the cursor stands at {next}: the store was taken \
-         back. Nothing more is pushed until the cursor is raised past them with `bates floor`"
+        "numbers up to position {pushed_to} were pushed into {key:?}, and the cursor stands at {next}: the store was \
+         restored to an older state. Nothing more is pushed until the cursor is raised past them with `bates floor`"
     )]
     StoreRewound { key: Box<str>, pushed_to: u64, next: u64 },
     #[error(

@@ -17,7 +17,7 @@ use crate::store::{MeasuredStore, Store};
 /// How long a lock lasts unless it is extended.
 const LOCK_TTL: Duration = Duration::from_secs(10);
 
-/// Max positions of one grant: a filler that crashes loses at most these.
+/// Max positions of one grant. A crash loses at most this many for each pool that is being filled.
 const GRANT_MAX: u64 = 1_000_000;
 
 /// Positions rendered and pushed together: they block Redis for about two milliseconds.

@@ -232,8 +232,8 @@ impl<S: Store> Filler<S> {
         if last.is_none_or(|last| now.saturating_sub(last) > SCOPES_EVERY) {
             *last = Some(now);
             (self.report)(&format!(
-                "the pool {key} was begun anew: Redis restarted or lost it, and its numbers are given up; renewals of \
-                 other pools soon after are not reported"
+                "the pool {key} was renewed: Redis restarted or lost data, and its old numbers are gaps; renewals of other \
+                 pools soon after are not reported"
             ));
         }
     }

@@ -22,7 +22,7 @@ pub trait PoolServer: Send + Sync + 'static {
     /// Ends a lock, if the filler still has it.
     fn unlock<'a>(&'a self, key: &'a str, token: &'a str) -> PoolFuture<'a, ()>;
 
-    /// Empties each list that has this epoch or an older one. Does nothing if the server has another identity by then.
+    /// Empties each list that has this epoch, an older one or none. Does nothing if the server has another identity by then.
     fn discard<'a>(&'a self, lists: &'a [(Box<str>, u64)], server: &'a ServerIdentity) -> PoolFuture<'a, ()>;
 
     /// Empties a list and begins an epoch in it, if its epoch is older. Only the filler that raised the epoch in the store
@@ -84,18 +84,18 @@ pub struct PushRequest<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ListRefusal {
     /// The list has this epoch, or none, and not the expected one.
-    #[error("its list was begun anew, or forgotten")]
+    #[error("the list was renewed, or is gone")]
     Epoch(Option<u64>),
     /// The server has this identity now, not the expected one.
     #[error("its server restarted, or another one took over")]
     Server(ServerIdentity),
-    /// A later grant was pushed before.
-    #[error("another filler was faster")]
+    /// A later grant was pushed, or the filler lost its lock.
+    #[error("another filler has the lock, or pushed a later grant")]
     Fenced,
     /// Its marker names another store.
     #[error("another installation fills its list")]
     OtherStore,
-    #[error("something that is no list has its key")]
+    #[error("its key holds a value that is not a list")]
     NotAList,
     /// The server failed, and certainly changed nothing.
     #[error("{0}")]

@@ -26,7 +26,9 @@ pub enum PoolError {
     #[error("scope {0} has a value that the key of a pool cannot hold")]
     Key(ScopeKey),
     /// The client is connected to another Redis server than this process.
-    #[error("the pool is on another server than the one that you see, or that one cannot be asked now")]
+    #[error(
+        "the client is connected to another Redis server than Bates, or Bates cannot reach its server now"
+    )]
     OtherServer,
     #[error("the pool of scope {0} cannot be filled now: {1}")]
     Fill(ScopeKey, FillError),

@@ -13,7 +13,7 @@ pub enum Promise {
     Unique,
     /// Never twice, and a number answered before another was asked for is smaller.
     Ordered,
-    /// Ordered, and every position is a document, a reservation or an explained gap.
+    /// Ordered, and each number is recorded in the commit that issues it, so every gap has a reason.
     Gapless,
 }
 
@@ -47,7 +47,7 @@ impl PromiseChange {
 named!(Promise { Unique = "unique", Ordered = "ordered", Gapless = "gapless" });
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no promise: expected unique, ordered or gapless")]
+#[error("unknown promise {0:?}: expected unique, ordered or gapless")]
 pub struct PromiseError(Box<str>);
 
 impl FromStr for Promise {

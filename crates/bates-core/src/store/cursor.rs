@@ -16,7 +16,7 @@ pub trait CursorStore: Send + Sync + 'static {
     /// Moves a cursor and answers with the range that it passed. Calls that wait together share one commit.
     async fn grant(&self, request: GrantRequest) -> Result<Grant, GrantError>;
 
-    /// Releases the unused end of a range, if nothing was granted since; otherwise it becomes a gap.
+    /// Releases the unused end of a range, if the cursor was not written since; otherwise it becomes a gap.
     async fn release(&self, release: ReleaseRequest) -> StoreResult<ReleaseOutcome>;
 
     /// Reads a cursor. Never creates one.
@@ -30,7 +30,7 @@ pub trait CursorStore: Send + Sync + 'static {
         limit: usize,
     ) -> StoreResult<Vec<(ScopeKey, Cursor)>>;
 
-    /// The ranges that were issued one by one in a gapless scope, ascending, neighbours joined.
+    /// The ranges of a scope in the table `ledger`, ascending, neighbours joined.
     async fn issued_ranges(&self, scope_id: ScopeId) -> StoreResult<Vec<PositionRange>>;
 
     /// Records granted positions that reached no caller as gaps, `burned`. A second call changes nothing.
@@ -40,7 +40,7 @@ pub trait CursorStore: Send + Sync + 'static {
     async fn raise_floor(&self, scope_id: ScopeId, floor: u64) -> StoreResult<Cursor>;
 
     /// Adopts positions of a scope, creating it if it is new: another system has issued their numbers, so no later grant
-    /// holds them. Answers how many the cursor had passed. Earlier ranges may hold them: recall those afterwards.
+    /// hands them out. Answers how many the cursor had passed. Earlier ranges may hold them: recall those afterwards.
     async fn adopt_positions(&self, scope_id: ScopeId, positions: Vec<Position>) -> StoreResult<u64>;
 
     /// The adopted positions of a scope, ascending, from `from` on, at most `limit`.

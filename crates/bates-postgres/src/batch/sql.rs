@@ -128,7 +128,8 @@ pub(crate) struct BatchOrigin {
     pub(crate) batch: Uuid,
 }
 
-/// Invariant: the first position of a range is the key of each table, so a position that is granted twice fails here.
+/// A safety net, not the guarantee: the first position is part of the primary key, so a range that is granted again from
+/// the same position fails while the earlier row exists. Overlaps that begin elsewhere are not detected.
 pub(crate) async fn write_ranges(
     session: &Session,
     table: Table,

@@ -80,7 +80,7 @@ struct Connection<S> {
     input: Vec<u8>,
     output: Vec<u8>,
     machine: Arc<Machine<S>>,
-    /// Of a command that has arrived only in part.
+    /// When the current command must have arrived, or the client must be authenticated.
     deadline: Option<Instant>,
 }
 

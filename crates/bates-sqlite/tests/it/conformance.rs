@@ -61,7 +61,7 @@ fn a_store_that_releases_without_a_comparison_fails_the_suite() {
     };
     let good = run(None);
     assert!(good.status.success() && String::from_utf8_lossy(&good.stdout).contains("1 passed"));
-    let bad = run(Some("give-back-without-compare"));
+    let bad = run(Some("release-without-compare"));
     let output = String::from_utf8_lossy(&bad.stdout) + String::from_utf8_lossy(&bad.stderr);
     assert!(!bad.status.success() && output.contains("1 failed"), "{output}");
     assert!(output.contains("left: Ok(Returned)") && output.contains("right: Ok(Gap)"), "{output}");

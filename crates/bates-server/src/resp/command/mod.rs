@@ -123,7 +123,7 @@ impl Call<'_> {
     fn count(&mut self, index: usize, min: u64, max: u64) -> Option<u64> {
         match self.command.arg(index).and_then(parse_count) {
             Some(count) if (min..=max).contains(&count) => return Some(count),
-            Some(_) => self.fail("ERR", format_args!("value is out of range, must be 1 to {max}")),
+            Some(_) => self.fail("ERR", format_args!("value is out of range, must be {min} to {max}")),
             None => self.fail("ERR", "value is not an integer or out of range"),
         };
         None

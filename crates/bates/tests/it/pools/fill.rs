@@ -93,7 +93,7 @@ fn an_existing_list_is_left_alone_and_reported() {
     };
     assert_eq!((status, answer["code"].as_str()), (503, Some("pool_unavailable")));
     let detail = answer["detail"].as_str().unwrap();
-    assert!(detail.contains("that Bates did not make"), "{detail}");
+    assert!(detail.contains("that Bates did not write"), "{detail}");
     let list: Vec<String> = redis.command(&["LRANGE", "pool:A", "0", "-1"]);
     assert_eq!(list, ["mine", "too"]);
     let log = server.stop();

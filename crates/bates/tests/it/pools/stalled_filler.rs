@@ -45,7 +45,7 @@ fn a_filler_that_wakes_after_another_pushes_nothing_and_reports_its_unused_numbe
     signal(stalled.id(), "CONT");
     let ended = stalled.wait_with_output().unwrap();
     let stderr = String::from_utf8_lossy(&ended.stderr);
-    assert!(!ended.status.success() && stderr.contains("another filler was faster"), "{stderr}");
+    assert!(!ended.status.success() && stderr.contains("another filler has the lock"), "{stderr}");
     assert_eq!(redis.level("pool:A"), SIZE, "a stale push is refused");
     let all: Vec<String> = redis.command(&["LRANGE", "pool:A", "0", "-1"]);
     assert_eq!(all.iter().collect::<HashSet<_>>().len() as u64, SIZE);
