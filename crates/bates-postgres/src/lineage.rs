@@ -64,11 +64,11 @@ const LINES_MAX: usize = 1_000;
 
 pub(crate) struct Lineage {
     pub(crate) node: Uuid,
-    known: Mutex<Known>,
+    known: Mutex<LineageState>,
 }
 
 #[derive(Clone, Default)]
-struct Known {
+struct LineageState {
     /// When an operator last accepted the database as it is; 0 if never.
     accepted_at: i64,
     /// The number of the last commit on each line.
@@ -205,7 +205,7 @@ impl Lineage {
         let row = rows.first().ok_or(Failure::Refused(OpenError::Emptied))?;
         let emptied = |_| Failure::Refused(OpenError::Emptied);
         let (accepted_at, last_recall) = (row.try_get(2).map_err(emptied)?, row.try_get(6).map_err(emptied)?);
-        *self.known.lock() = Known { accepted_at, last_recall, ..Known::default() };
+        *self.known.lock() = LineageState { accepted_at, last_recall, ..LineageState::default() };
         check_store(row)
     }
 }

@@ -11,7 +11,7 @@ use rusqlite::{Connection, Result, Row, Transaction, params};
 
 use crate::SqliteStore;
 use crate::error::WriteResult;
-use crate::held::{self, Held};
+use crate::held::{self, HeldFrom};
 use crate::outbox::millis;
 use crate::write::{self, ScopeRef, execute, invalid_column, rows, to_i64, to_limit, to_u64};
 
@@ -104,7 +104,7 @@ impl ScopeReader {
         let cursor = Cursor { next: to_u64(row.get(2)?), version: to_u64(row.get(3)?) };
         let mut ranges = self.ranges(connection, at)?;
         if let Some(from) = row.get::<_, Option<i64>>(6)? {
-            let held = Held { from: to_u64(from), run: row.get(7)? };
+            let held = HeldFrom { from: to_u64(from), run: row.get(7)? };
             let kind = if held.run == self.run { RangeKind::Held } else { RangeKind::Crashed };
             let still_held = held::still_held(connection, at, held, cursor.next)?;
             ranges.extend(still_held.iter().map(|range| RangeRecord { range, kind }));

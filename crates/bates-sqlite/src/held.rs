@@ -9,7 +9,7 @@ use crate::write::{self, ScopeRef, to_i64};
 
 /// What a run (one opening of the store) holds in a scope: from `from` up to the cursor, except rows of other tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Held {
+pub(crate) struct HeldFrom {
     pub(crate) from: u64,
     pub(crate) run: i64,
 }
@@ -23,7 +23,7 @@ pub(crate) fn begin_run(connection: &Connection) -> Result<i64> {
 pub(crate) fn still_held(
     connection: &Connection,
     ScopeRef { series_id, scope }: ScopeRef<'_>,
-    held: Held,
+    held: HeldFrom,
     next: u64,
 ) -> Result<RangeSet> {
     let mut in_tables = Vec::new();

@@ -12,7 +12,7 @@ use rusqlite::{Connection, Result, Row, Transaction, params};
 
 use crate::SqliteStore;
 use crate::error::WriteResult;
-use crate::held::{self, Held};
+use crate::held::{self, HeldFrom};
 use crate::write::{self, ScopeRef, execute, invalid_column, to_i64, to_limit, to_u64};
 
 const SELECT: &str = "SELECT epoch, server_run, server_replication, scope FROM pool
@@ -69,7 +69,7 @@ pub(crate) fn put_popped(
     transaction: &Transaction<'_>,
     at: ScopeRef<'_>,
     range: PositionRange,
-    held: Held,
+    held: HeldFrom,
 ) -> Result<()> {
     let forget = "DELETE FROM pooled WHERE series_id = ? AND scope = ? AND state = 'popped' AND last < ?";
     execute(transaction, forget, params![at.series_id, at.scope, to_i64(held.from)])?;

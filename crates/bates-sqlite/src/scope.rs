@@ -6,7 +6,7 @@ use bates_core::ledger::{
 use bates_core::{Cursor, Position, RangeSet, ScopeId, SeriesName};
 use rusqlite::{Connection, Result, Transaction, params};
 
-use crate::held::{self, Held};
+use crate::held::{self, HeldFrom};
 use crate::planted::{Bug, is_planted};
 use crate::pool;
 use crate::write::{self, ScopeRef, execute, record_issued, to_i64, to_limit, to_u64};
@@ -65,7 +65,7 @@ pub(crate) struct StoredScope<'s> {
 struct CursorRow {
     series_id: i64,
     cursor: Cursor,
-    held: Option<Held>,
+    held: Option<HeldFrom>,
     /// The end of the adopted positions.
     adopted_to: u64,
 }
@@ -120,7 +120,8 @@ fn cursor_row(transaction: &Transaction<'_>, scope_id: &ScopeId) -> Result<Optio
                WHERE series_id = (SELECT id FROM series WHERE name = ?) AND scope = ?";
     write::row(transaction, sql, params![scope_id.series.as_str(), scope_id.scope.as_str()], |row| {
         let run = row.get::<_, Option<i64>>(4)?;
-        let held = row.get::<_, Option<i64>>(3)?.zip(run).map(|(from, run)| Held { from: to_u64(from), run });
+        let held =
+            row.get::<_, Option<i64>>(3)?.zip(run).map(|(from, run)| HeldFrom { from: to_u64(from), run });
         let cursor = Cursor { next: to_u64(row.get(1)?), version: to_u64(row.get(2)?) };
         Ok(CursorRow { series_id: row.get(0)?, cursor, held, adopted_to: to_u64(row.get(5)?) })
     })
@@ -136,7 +137,7 @@ impl StoredScope<'_> {
     ) -> Result<()> {
         let Some(series_id) = self.series_id else { return Ok(()) };
         let at = ScopeRef { series_id, scope: self.scope_id.scope.as_str() };
-        let held = change.held_from.map(|from| Held { from, run });
+        let held = change.held_from.map(|from| HeldFrom { from, run });
         if let Some(cursor) = change.cursor {
             put_cursor(transaction, at, cursor, held, change.is_new)?;
             series.scopes_added += u64::from(change.is_new);
@@ -169,7 +170,7 @@ pub(crate) fn put_cursor(
     transaction: &Transaction<'_>,
     ScopeRef { series_id, scope }: ScopeRef<'_>,
     cursor: Cursor,
-    held: Option<Held>,
+    held: Option<HeldFrom>,
     is_new: bool,
 ) -> Result<()> {
     let (next, version) = (to_i64(cursor.next), to_i64(cursor.version));

@@ -187,7 +187,7 @@ impl<S: Store> Filler<S> {
         if rewound.is_empty() { Ok(()) } else { self.pools.server.discard(&rewound, server).await }
     }
 
-    fn fill_ended(&self, all: &mut WatchedPools, ended: Result<Ended, oneshot::error::RecvError>) {
+    fn fill_ended(&self, all: &mut WatchedPools, ended: Result<EndedFill, oneshot::error::RecvError>) {
         let Ok((scope, filled)) = ended else {
             // The filling panicked, and it is unknown which pool it was for.
             let later = self.machine.elapsed() + FAILURE_PAUSE;
@@ -249,5 +249,5 @@ impl<S: Store> Filler<S> {
     }
 }
 
-type Ended = (ScopeKey, FillResult);
-type Fills = FuturesUnordered<oneshot::Receiver<Ended>>;
+type EndedFill = (ScopeKey, FillResult);
+type Fills = FuturesUnordered<oneshot::Receiver<EndedFill>>;

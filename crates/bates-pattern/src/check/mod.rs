@@ -72,18 +72,11 @@ impl Check {
 
     /// The number of check characters.
     pub const fn width(self) -> usize {
-        match self {
-            Self::Mod97 => 2,
-            _ => 1,
-        }
+        if matches!(self, Self::Mod97) { 2 } else { 1 }
     }
 
     pub(crate) const fn covers_letters(self) -> bool {
         matches!(self, Self::Mod97 | Self::Mod37_36)
-    }
-
-    pub(crate) fn covered_characters(self) -> CharSet {
-        if self.covers_letters() { CharSet::ALNUM } else { CharSet::DIGITS }
     }
 
     pub(crate) fn characters(self) -> CharSet {

@@ -256,7 +256,8 @@ impl Draft {
 
 fn check_covers(check: Check, alphabet: &Alphabet) -> Result<(), Problem> {
     let written = alphabet.characters();
-    if !written.is_subset(check.covered_characters()) {
+    let covered = if check.covers_letters() { CharSet::ALNUM } else { CharSet::DIGITS };
+    if !written.is_subset(covered) {
         let covers = if check.covers_letters() { "digits and letters" } else { "digits" };
         return Err(Problem::CheckCannotCover { check, covers, alphabet: alphabet.name.clone() });
     }

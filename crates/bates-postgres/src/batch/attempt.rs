@@ -84,7 +84,7 @@ fn add_late_calls(shared: &Shared, groups: &mut [Group<Job>]) {
 }
 
 #[derive(Default)]
-struct Loaded {
+struct LockedRows {
     series: BTreeMap<String, LockedSeries>,
     /// The scopes that have a cursor, by the index of their group.
     scopes: BTreeMap<usize, ScopeBefore>,
@@ -100,7 +100,7 @@ async fn load(
     commit: CommitId,
     groups: &[Group<Job>],
     creates_scopes: bool,
-) -> Result<Loaded, Failure> {
+) -> Result<LockedRows, Failure> {
     let scope_ids: Vec<&ScopeId> = groups.iter().map(|group| &group.scope_id).collect();
     let mut names: Vec<&str> =
         scope_ids.iter().filter(|_| creates_scopes).map(|scope_id| scope_id.series.as_str()).collect();
@@ -119,7 +119,8 @@ async fn load(
     recorded?;
     let states = key_states(session, &uses, inserted?, commit).await?;
     let missing = || Failure::Transient("a key that was inserted is missing".into());
-    let mut loaded = Loaded { keys: keys.with_states(states).ok_or_else(missing)?, ..Loaded::default() };
+    let mut loaded =
+        LockedRows { keys: keys.with_states(states).ok_or_else(missing)?, ..LockedRows::default() };
     loaded.series.extend(series?);
     for sql::LockedCursor { index, cursor, adopted_to, promise } in cursors? {
         let requests = groups[index].jobs.iter().map(|job| &job.request);
@@ -171,8 +172,8 @@ async fn load_holders(
     Ok(())
 }
 
-fn decide_all(loaded: &mut Loaded, groups: &[Group<Job>], creates_scopes: bool) -> Decisions {
-    let Loaded { series: all, scopes, keys } = loaded;
+fn decide_all(loaded: &mut LockedRows, groups: &[Group<Job>], creates_scopes: bool) -> Decisions {
+    let LockedRows { series: all, scopes, keys } = loaded;
     let each = groups.iter().enumerate().map(|(at, group)| {
         let mut series = all.get_mut(group.scope_id.series.as_str());
         let before = match (scopes.remove(&at), &series) {

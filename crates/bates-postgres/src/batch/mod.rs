@@ -182,7 +182,7 @@ async fn serve(shared: &Arc<Shared>, line: i32, mut groups: Vec<Group<Job>>) -> 
                     // It will never be committed, so another attempt issues nothing twice.
                     Some(false) => {}
                     None => {
-                        unknown::give_up(shared, commit, groups, decisions, &reason);
+                        unknown::resolve_in_background(shared, commit, groups, decisions, &reason);
                         return shared.queue.lock().fresh_line();
                     }
                 }

@@ -24,12 +24,12 @@ pub(crate) struct Queue<J> {
     /// Scopes with waiting calls and without a batch, in the order in which the calls came.
     ready: VecDeque<ScopeId>,
     /// Every scope with waiting calls or a batch under way.
-    scopes: HashMap<ScopeId, Waiting<J>>,
+    scopes: HashMap<ScopeId, ScopeQueue<J>>,
     free_lines: Vec<i32>,
     lines: i32,
 }
 
-struct Waiting<J> {
+struct ScopeQueue<J> {
     jobs: VecDeque<J>,
     is_under_way: bool,
 }
@@ -53,7 +53,7 @@ impl<J: QueueItem> Queue<J> {
 
     /// Returns a batch to run if a line is free.
     pub(crate) fn push(&mut self, scope_id: ScopeId, job: J) -> Option<Batch<J>> {
-        let idle = Waiting { jobs: VecDeque::new(), is_under_way: false };
+        let idle = ScopeQueue { jobs: VecDeque::new(), is_under_way: false };
         let waiting = self.scopes.entry(scope_id.clone()).or_insert(idle);
         if waiting.jobs.is_empty() && !waiting.is_under_way {
             self.ready.push_back(scope_id);
@@ -120,7 +120,7 @@ impl<J: QueueItem> Queue<J> {
     }
 }
 
-impl<J: QueueItem> Waiting<J> {
+impl<J: QueueItem> ScopeQueue<J> {
     fn take(&mut self, room: &mut usize) -> Vec<J> {
         let fits = |job: &&J| {
             let fits = *room > 0;

@@ -37,7 +37,7 @@ async fn look_up(shared: &Shared, commit: CommitId) -> Result<bool, Failure> {
 }
 
 /// Calls for gapless numbers and documents wait until the outcome is known. Others fail, and their positions are burned.
-pub(super) fn give_up(
+pub(super) fn resolve_in_background(
     shared: &Arc<Shared>,
     commit: CommitId,
     groups: Vec<Group<Job>>,
