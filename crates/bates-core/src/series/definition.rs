@@ -47,7 +47,7 @@ impl PromiseChange {
 named!(Promise { Unique = "unique", Ordered = "ordered", Gapless = "gapless" });
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown promise {0:?}: expected unique, ordered or gapless")]
+#[error("{0:?} is not a promise: expected unique, ordered or gapless")]
 pub struct PromiseError(Box<str>);
 
 impl FromStr for Promise {

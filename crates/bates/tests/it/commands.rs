@@ -232,7 +232,7 @@ fn check_reports_every_mistake_in_a_file_with_its_line() {
         "line 4: secret is empty",
         "line 6: \"Bad\" is no name",
         "line 8: series \"one\": template \"{seq\": column 5",
-        "line 9: series \"one\": promise: unknown promise \"uniqe\"",
+        "line 9: series \"one\": promise: \"uniqe\" is not a promise",
         "line 10: series \"one\": order: expected counting or shuffled",
         "line 17: series \"three\": limits: lease_max: invalid value",
         "line 20: series \"two\" and \"four\": their keys a:{x} and a:{z} could be the same",
