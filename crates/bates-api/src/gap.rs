@@ -55,7 +55,7 @@ impl Gap {
 }
 
 /// The result of a reconciliation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Reconciliation {
     /// Scopes compared.

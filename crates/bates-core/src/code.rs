@@ -174,6 +174,12 @@ table! {
     CROSS_ORIGIN: "cross_origin", 403, "ERR", exit 2, burns false,
         "A page of another site made a browser send this request.",
         "Call the server from a program, or from a page that it serves itself.";
+    UNKNOWN_HOST: "unknown_host", 403, "ERR", exit 2, burns false,
+        "A request without a secret named the server by a host name that it does not know.",
+        "Call it as localhost, add the name to `hosts`, or set a secret.";
+    FORBIDDEN: "forbidden", 403, "NOPERM", exit 2, burns false,
+        "The token of the caller lacks the right for this, or is limited to other series or scopes.",
+        "Use another token, or let an operator add the right, the series or the scope to this one.";
     UNAUTHORIZED: "unauthorized", 401, "NOAUTH", exit 2, burns false,
         "The secret is missing or wrong.",
         "Send `Authorization: Bearer SECRET`, or `AUTH SECRET` in the Redis protocol.";

@@ -11,6 +11,7 @@ use jiff::{Timestamp, Unit};
 use uuid::Uuid;
 
 use crate::audit::{Actor, AuditStamp};
+use crate::caller::SeriesSet;
 use crate::code::ErrorCode;
 use crate::dispenser::{TakeRequest, TakeResult};
 use crate::error::IssueError;
@@ -39,8 +40,39 @@ pub struct ClientLease {
     pub at: Timestamp,
 }
 
+/// Whose leases a caller may end. A token may end only its own; a caller without one has every right.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum LeaseOwner {
+    #[default]
+    Any,
+    Caller(Box<str>),
+}
+
+/// Leases that are used up: those of the owner end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UsedLeases {
+    pub ids: Vec<Uuid>,
+    pub owner: LeaseOwner,
+}
+
+impl LeaseOwner {
+    /// The only caller whose leases may be ended; `None` for any.
+    pub fn caller(&self) -> Option<&str> {
+        match self {
+            Self::Any => None,
+            Self::Caller(caller) => Some(caller),
+        }
+    }
+
+    pub fn owns(&self, lease: &ClientLease) -> bool {
+        self.caller().is_none_or(|caller| *lease.caller == *caller)
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientLeaseFilter {
+    /// Only series in this set.
+    pub among: SeriesSet,
     pub series: Option<SeriesName>,
 }
 
@@ -105,8 +137,9 @@ pub struct LeaseRequest {
     pub numbers_max: u64,
     /// Whether numbers are wanted even where the client could render positions.
     pub as_numbers: bool,
-    /// Leases that the client has used up: they end.
+    /// Leases that the client has used up: those of `owner` end.
     pub used: Vec<Uuid>,
+    pub owner: LeaseOwner,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,7 +174,8 @@ impl<S: Store> Machine<S> {
         }
         let now = self.runtime.now();
         let open = entry.open_scope(params, || now).map_err(NextError::from)?;
-        let LeaseRequest { count, numbers_max, as_numbers, used } = request;
+        let LeaseRequest { count, numbers_max, as_numbers, used, owner } = request;
+        let used = UsedLeases { ids: used, owner };
         let (id, content) = if as_numbers || entry.is_rendered_here(params.date) {
             let unclaimed = self.take_numbers(&open, count.min(numbers_max), true).await?;
             let taken = unclaimed.get();
@@ -181,7 +215,7 @@ impl<S: Store> Machine<S> {
         &self,
         scope_id: &ScopeId,
         ranges: Vec<PositionRange>,
-        used: Vec<Uuid>,
+        used: UsedLeases,
         AuditStamp { caller, at, .. }: AuditStamp,
     ) -> Result<Uuid, NextError> {
         let id = self.runtime.new_id();
@@ -192,8 +226,13 @@ impl<S: Store> Machine<S> {
     }
 
     /// Ends a client's lease: unused positions are gaps, all others were used. Returns how many numbers are gaps.
-    pub async fn end_lease(&self, lease: Uuid, unused: Vec<PositionRange>) -> Result<u64, EndLeaseError> {
-        match self.store().end_client_lease(lease, unused).await? {
+    pub async fn end_lease(
+        &self,
+        lease: Uuid,
+        unused: Vec<PositionRange>,
+        owner: LeaseOwner,
+    ) -> Result<u64, EndLeaseError> {
+        match self.store().end_client_lease(lease, unused, owner).await? {
             LeaseEnd::Ended { scope_id, lost } => Ok(self.numbers_of(&scope_id, &lost)),
             LeaseEnd::Outside { returned, leased } => Err(EndLeaseError::Outside { lease, returned, leased }),
             LeaseEnd::Unknown => Err(EndLeaseError::Unknown(lease)),

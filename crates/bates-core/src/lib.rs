@@ -11,6 +11,7 @@
 //! Must never know a database, a socket or a wire format.
 
 mod audit;
+mod caller;
 mod code;
 mod counts;
 mod dispenser;
@@ -33,6 +34,10 @@ pub mod store;
 pub use audit::{Actor, AuditFilter, AuditPolicy, AuditRecord, AuditStamp, Channel};
 pub use bates_pattern::Position;
 pub use bates_process::ProcessGuard;
+pub use caller::{
+    DefinitionLimits, Denial, Permissions, Right, Rights, ScopeRule, SeriesPattern, SeriesPatternError,
+    SeriesSet,
+};
 pub use code::ErrorCode;
 pub use counts::{Counts, LATENCY_BOUNDS_MICROS, Latency};
 pub use dispenser::{Dispenser, HeldLevel, ReleaseReport};
@@ -50,7 +55,7 @@ pub use gap::{
 pub use jiff::Timestamp;
 pub use lease::{
     CLIENT_LEASE_TTL, ClientLease, ClientLeaseFilter, EndLeaseError, LeaseContent, LeaseEnd, LeaseError,
-    LeaseGrant, LeaseRequest,
+    LeaseGrant, LeaseOwner, LeaseRequest, UsedLeases,
 };
 pub use ledger::{Grant, GrantError, GrantPurpose, GrantRequest, ReleaseOutcome, ReleaseRequest};
 pub use machine::{IdentifierMatch, Machine, NextError, NotCached, Numbers, Peek, PreparedScope};

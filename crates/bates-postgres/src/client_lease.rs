@@ -1,8 +1,8 @@
 //! Client leases in the shared store. Must never move a cursor. Writing the same lease twice is safe.
 
 use bates_core::{
-    ClientLease, ClientLeaseFilter, LeaseEnd, LeaseStore, MissingRange, PositionRange, ScopeId, ScopeKey,
-    SeriesName, StoreError, StoreResult,
+    ClientLease, ClientLeaseFilter, LeaseEnd, LeaseOwner, LeaseStore, MissingRange, PositionRange, ScopeId,
+    ScopeKey, SeriesName, StoreError, StoreResult, UsedLeases,
 };
 use jiff::Timestamp;
 use tokio_postgres::Row;
@@ -14,11 +14,12 @@ use crate::error::Failure;
 use crate::moving::check_not_left;
 use crate::outbox::to_limit;
 use crate::parameter::Parameter;
+use crate::series_set::like_patterns;
 use crate::session::Session;
 
 impl LeaseStore for PostgresStore {
     /// All statements are sent together: one round trip, and one to commit.
-    async fn put_client_lease(&self, lease: ClientLease, used: Vec<Uuid>) -> StoreResult<()> {
+    async fn put_client_lease(&self, lease: ClientLease, used: UsedLeases) -> StoreResult<()> {
         let (lease, used) = (&lease, &used);
         self.with_session(|session| async move {
             let (began, ended, put, not_left) = tokio::join!(biased;
@@ -33,9 +34,15 @@ impl LeaseStore for PostgresStore {
     }
 
     /// An attempt that was committed but not answered is repeated, and then finds no lease.
-    async fn end_client_lease(&self, id: Uuid, unused: Vec<PositionRange>) -> StoreResult<LeaseEnd> {
-        let unused = &unused;
-        self.with_session(|session| async move { session.transact(end(&session, id, unused)).await }).await
+    async fn end_client_lease(
+        &self,
+        id: Uuid,
+        unused: Vec<PositionRange>,
+        owner: LeaseOwner,
+    ) -> StoreResult<LeaseEnd> {
+        let (unused, owner) = (&unused, &owner);
+        self.with_session(|session| async move { session.transact(end(&session, id, unused, owner)).await })
+            .await
     }
 
     async fn client_leases(
@@ -47,19 +54,23 @@ impl LeaseStore for PostgresStore {
         let condition = "id IN (
             SELECT DISTINCT id FROM bates.client_lease
             WHERE ($1::text IS NULL OR series = $1) AND ($2::uuid IS NULL OR id > $2)
+                AND series LIKE ANY ($4)
             ORDER BY id LIMIT $3) ORDER BY id, first";
-        let series = filter.series.as_ref().map(SeriesName::as_str);
+        let (series, among) = (filter.series.as_ref().map(SeriesName::as_str), &like_patterns(&filter.among));
         self.with_session(|session| async move {
-            leases(&session, condition, &[&series, &after, &to_limit(limit)]).await
+            leases(&session, condition, &[&series, &after, &to_limit(limit), among]).await
         })
         .await
     }
 }
 
-async fn end_used(session: &Session, scope_id: &ScopeId, used: &[Uuid]) -> Result<(), Failure> {
-    let sql = "DELETE FROM bates.client_lease WHERE id = ANY ($1) AND series = $2 AND scope = $3";
-    if !used.is_empty() {
-        session.query(sql, &[&used, &scope_id.series.as_str(), &scope_id.scope.as_str()]).await?;
+async fn end_used(session: &Session, scope_id: &ScopeId, used: &UsedLeases) -> Result<(), Failure> {
+    let sql = "DELETE FROM bates.client_lease WHERE id = ANY ($1) AND series = $2 AND scope = $3
+               AND ($4::text IS NULL OR caller = $4)";
+    let UsedLeases { ids, owner } = used;
+    if !ids.is_empty() {
+        let (series, scope) = (scope_id.series.as_str(), scope_id.scope.as_str());
+        session.query(sql, &[ids, &series, &scope, &owner.caller()]).await?;
     }
     Ok(())
 }
@@ -76,9 +87,14 @@ pub(crate) async fn put(session: &Session, lease: &ClientLease) -> Result<(), Fa
 }
 
 /// Invariant: positions leave the table in the transaction that records the lost ones among them.
-async fn end(session: &Session, id: Uuid, unused: &[PositionRange]) -> Result<LeaseEnd, Failure> {
+async fn end(
+    session: &Session,
+    id: Uuid,
+    unused: &[PositionRange],
+    owner: &LeaseOwner,
+) -> Result<LeaseEnd, Failure> {
     let lease = leases(session, "id = $1 ORDER BY first FOR UPDATE", &[&id]).await?.pop();
-    let ended = LeaseEnd::decide(lease, unused);
+    let ended = LeaseEnd::decide(lease, unused, owner);
     if let Some((scope_id, missing)) = ended.missing() {
         session.execute("DELETE FROM bates.client_lease WHERE id = $1", &[&id]).await?;
         let lost: Vec<(&ScopeId, MissingRange)> =

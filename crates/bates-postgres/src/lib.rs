@@ -25,6 +25,7 @@ mod read;
 mod recall;
 mod retry;
 mod schema;
+mod series_set;
 mod session;
 mod store;
 mod write;

@@ -1,10 +1,11 @@
-//! Authentication: the shared secret and the secrets of tokens, which both front ends check here. Must never store, show
-//! or log a secret: only its digest is stored.
+//! Authentication: the shared secret and the secrets of tokens, which both front ends check here, and the permissions of
+//! each. Must never store, show or log a secret: only its digest is stored.
 
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use bates_core::{LeaseOwner, Permissions, Right, Rights, SeriesSet};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -12,6 +13,10 @@ use subtle::ConstantTimeEq;
 #[derive(Clone)]
 pub struct Access {
     credentials: Vec<Credential>,
+    /// Of the shared secret, and of every caller if no secret is configured.
+    all: Arc<Permissions>,
+    /// Of a caller of the OpenG2P contract without a secret, where that is allowed.
+    contract: Arc<Permissions>,
 }
 
 #[derive(Clone)]
@@ -19,19 +24,38 @@ struct Credential {
     /// The name of the token; `None` for the shared secret.
     name: Option<Arc<str>>,
     digest: [u8; 32],
+    permissions: Arc<Permissions>,
 }
 
-/// The caller of a request: a token, or else an address. Cheap to clone.
+/// The caller of a request: a token, or else an address; and what it may do. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
     name: Arc<str>,
     is_token: bool,
+    permissions: Arc<Permissions>,
 }
 
 impl Caller {
+    /// A caller that may do nothing yet.
     pub fn from_address(address: Option<SocketAddr>) -> Self {
         let address = address.map(|address| address.ip().to_canonical().to_string());
-        Self { name: address.map_or_else(|| "unknown".into(), Into::into), is_token: false }
+        let name = address.map_or_else(|| "unknown".into(), Into::into);
+        let permissions = Arc::new(Permissions::new(Rights::default(), SeriesSet::All));
+        Self { name, is_token: false, permissions }
+    }
+
+    fn with_permissions(&self, permissions: &Arc<Permissions>) -> Self {
+        Self { permissions: permissions.clone(), ..self.clone() }
+    }
+
+    #[inline]
+    pub fn permissions(&self) -> &Permissions {
+        &self.permissions
+    }
+
+    /// Whose leases the caller may end.
+    pub fn lease_owner(&self) -> LeaseOwner {
+        self.token().map_or(LeaseOwner::Any, |name| LeaseOwner::Caller(name.into()))
     }
 
     /// The name of the token, or the address.
@@ -52,14 +76,29 @@ impl Caller {
 impl Access {
     /// Without a secret, every caller that can connect is accepted.
     pub fn new(secret: Option<&str>) -> Self {
-        let shared = secret.map(|secret| Credential { name: None, digest: digest(secret.as_bytes()) });
-        Self { credentials: shared.into_iter().collect() }
+        let all = Arc::new(Permissions::all());
+        let contract = Permissions::new([Right::Read, Right::Take].into_iter().collect(), SeriesSet::All);
+        let permissions = all.clone();
+        let shared =
+            secret.map(|secret| Credential { name: None, digest: digest(secret.as_bytes()), permissions });
+        Self { credentials: shared.into_iter().collect(), all, contract: Arc::new(contract) }
     }
 
     #[must_use]
-    pub fn with_token(mut self, name: &str, secret: &str) -> Self {
-        self.credentials.push(Credential { name: Some(name.into()), digest: digest(secret.as_bytes()) });
+    pub fn with_token(mut self, name: &str, secret: &str, permissions: Permissions) -> Self {
+        let (name, permissions) = (Some(name.into()), Arc::new(permissions));
+        self.credentials.push(Credential { name, digest: digest(secret.as_bytes()), permissions });
         self
+    }
+
+    /// The caller of a request without a secret, connected as `peer`; `None` if a secret is needed.
+    pub fn admit_without_secret(&self, peer: &Caller) -> Option<Caller> {
+        self.is_open().then(|| peer.with_permissions(&self.all))
+    }
+
+    /// The caller of a request without a secret to the OpenG2P contract, where that is allowed.
+    pub(crate) fn admit_to_contract(&self, peer: &Caller) -> Caller {
+        peer.with_permissions(&self.contract)
     }
 
     pub fn is_open(&self) -> bool {
@@ -70,13 +109,15 @@ impl Access {
     /// correct one: all digests have the same length, and all are compared.
     pub fn authenticate(&self, secret: &[u8], peer: &Caller) -> Option<Caller> {
         let given = digest(secret);
-        let mut caller = self.is_open().then(|| peer.clone());
-        for Credential { name, digest } in &self.credentials {
+        let mut caller = self.admit_without_secret(peer);
+        for Credential { name, digest, permissions } in &self.credentials {
             let is_match: bool = digest.ct_eq(&given).into();
             if is_match {
                 caller = Some(match name {
-                    Some(name) => Caller { name: name.clone(), is_token: true },
-                    None => peer.clone(),
+                    Some(name) => {
+                        Caller { name: name.clone(), is_token: true, permissions: permissions.clone() }
+                    }
+                    None => peer.with_permissions(permissions),
                 });
             }
         }
@@ -106,7 +147,7 @@ mod tests {
     fn only_the_exact_secret_is_accepted() {
         let access = Access::new(Some("open sesame"));
         assert!(!access.is_open());
-        assert_eq!(access.authenticate(b"open sesame", &peer()), Some(peer()));
+        assert_eq!(access.authenticate(b"open sesame", &peer()), Some(peer().with_permissions(&access.all)));
         for wrong in [&b""[..], b"open", b"open sesame ", b"Open sesame", b"open sesamf", b"\xff"] {
             assert_eq!(access.authenticate(wrong, &peer()), None, "{}", wrong.escape_ascii());
         }
@@ -114,7 +155,9 @@ mod tests {
 
     #[test]
     fn a_token_has_its_name_and_other_callers_their_address() {
-        let access = Access::new(Some("shared")).with_token("registry", "one").with_token("clinic", "two");
+        let access = Access::new(Some("shared"))
+            .with_token("registry", "one", Permissions::all())
+            .with_token("clinic", "two", Permissions::all());
         let name_and_owner = |secret: &[u8]| {
             let caller = access.authenticate(secret, &peer())?;
             Some((caller.name().to_owned(), caller.key_owner().to_owned()))
@@ -124,7 +167,7 @@ mod tests {
         assert_eq!(name_and_owner(b"two"), pair("clinic", "clinic"));
         assert_eq!(name_and_owner(b"shared"), pair("10.0.0.7", ""));
         assert_eq!((name_and_owner(b"registry"), name_and_owner(b"")), (None, None));
-        assert!(!Access::new(None).with_token("registry", "one").is_open());
+        assert!(!Access::new(None).with_token("registry", "one", Permissions::all()).is_open());
     }
 
     #[test]
@@ -142,7 +185,7 @@ mod tests {
 
     #[test]
     fn debug_output_has_neither_secret_nor_digest() {
-        let access = Access::new(Some("open sesame")).with_token("registry", "hush");
+        let access = Access::new(Some("open sesame")).with_token("registry", "hush", Permissions::all());
         assert_eq!(format!("{access:?}"), "Access(guarded)");
     }
 }

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use crate::SqliteStore;
 use crate::error::WriteResult;
 use crate::planted::{Bug, hold_back, is_planted};
+use crate::series_set::glob_patterns;
 use crate::write::{self, execute, invalid_column, to_i64, to_limit, to_u64};
 
 impl AuditStore for SqliteStore {
@@ -75,6 +76,10 @@ fn conditions(filter: &AuditFilter, after: Option<(Timestamp, Uuid)>) -> (String
         sql.extend([" AND ", condition]);
         values.extend(parameters);
     };
+    if filter.among.patterns().is_some() {
+        let sql = "series_id IN (SELECT series.id FROM series, json_each(?) WHERE series.name GLOB value)";
+        add(sql, vec![Value::Text(glob_patterns(&filter.among))]);
+    }
     if let Some(series) = &filter.series {
         add("series_id = (SELECT id FROM series WHERE name = ?)", vec![text(series.as_str())]);
     }

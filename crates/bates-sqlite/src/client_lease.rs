@@ -1,7 +1,8 @@
 //! Client leases in the embedded store. Must never move a cursor.
 
 use bates_core::{
-    ClientLease, ClientLeaseFilter, LeaseEnd, LeaseStore, PositionRange, SeriesName, StoreResult,
+    ClientLease, ClientLeaseFilter, LeaseEnd, LeaseOwner, LeaseStore, PositionRange, SeriesName, StoreResult,
+    UsedLeases,
 };
 use jiff::Timestamp;
 use rusqlite::{Connection, Params, Result, Row, Transaction, params};
@@ -10,15 +11,21 @@ use uuid::Uuid;
 use crate::SqliteStore;
 use crate::error::WriteResult;
 use crate::held;
+use crate::series_set::glob_patterns;
 use crate::write::{self, ScopeRef, execute, invalid_column, to_limit};
 
 impl LeaseStore for SqliteStore {
-    async fn put_client_lease(&self, lease: ClientLease, used: Vec<Uuid>) -> StoreResult<()> {
+    async fn put_client_lease(&self, lease: ClientLease, used: UsedLeases) -> StoreResult<()> {
         self.write(move |transaction| put(transaction, &lease, &used)).await
     }
 
-    async fn end_client_lease(&self, id: Uuid, unused: Vec<PositionRange>) -> StoreResult<LeaseEnd> {
-        self.write(move |transaction| Ok(end(transaction, id, &unused)?)).await
+    async fn end_client_lease(
+        &self,
+        id: Uuid,
+        unused: Vec<PositionRange>,
+        owner: LeaseOwner,
+    ) -> StoreResult<LeaseEnd> {
+        self.write(move |transaction| Ok(end(transaction, id, &unused, &owner)?)).await
     }
 
     async fn client_leases(
@@ -30,18 +37,21 @@ impl LeaseStore for SqliteStore {
         let condition = "id IN (
             SELECT DISTINCT id FROM client_lease
             WHERE (?1 IS NULL OR series_id = (SELECT id FROM series WHERE name = ?1)) AND (?2 IS NULL OR id > ?2)
+                AND series_id IN (SELECT id FROM series, json_each(?4) WHERE name GLOB value)
             ORDER BY id LIMIT ?3)";
         let (series, after) =
             (filter.series.as_ref().map(SeriesName::as_str), after.as_ref().map(Uuid::as_bytes));
-        self.read(|connection| leases(connection, condition, params![series, after, to_limit(limit)]))
+        let among = glob_patterns(&filter.among);
+        self.read(|connection| leases(connection, condition, params![series, after, to_limit(limit), among]))
     }
 }
 
-pub(crate) fn put(transaction: &Transaction<'_>, lease: &ClientLease, used: &[Uuid]) -> WriteResult<()> {
+pub(crate) fn put(transaction: &Transaction<'_>, lease: &ClientLease, used: &UsedLeases) -> WriteResult<()> {
     let ScopeRef { series_id, scope } = write::scope_ref(transaction, &lease.scope_id)?;
-    for id in used {
-        let sql = "DELETE FROM client_lease WHERE id = ? AND series_id = ? AND scope = ?";
-        execute(transaction, sql, params![id.as_bytes(), series_id, scope])?;
+    for id in &used.ids {
+        let sql = "DELETE FROM client_lease WHERE id = ?1 AND series_id = ?2 AND scope = ?3
+                   AND (?4 IS NULL OR caller = ?4)";
+        execute(transaction, sql, params![id.as_bytes(), series_id, scope, used.owner.caller()])?;
     }
     let sql = "INSERT OR IGNORE INTO client_lease (id, series_id, scope, first, last, caller, leased_at)
                VALUES (?, ?, ?, ?, ?, ?, ?)";
@@ -54,9 +64,14 @@ pub(crate) fn put(transaction: &Transaction<'_>, lease: &ClientLease, used: &[Uu
 }
 
 /// Invariant: positions leave the table in the transaction that records the lost ones among them.
-fn end(transaction: &Transaction<'_>, id: Uuid, unused: &[PositionRange]) -> Result<LeaseEnd> {
+fn end(
+    transaction: &Transaction<'_>,
+    id: Uuid,
+    unused: &[PositionRange],
+    owner: &LeaseOwner,
+) -> Result<LeaseEnd> {
     let lease = leases(transaction, "id = ?", [id.as_bytes()])?.pop();
-    let ended = LeaseEnd::decide(lease, unused);
+    let ended = LeaseEnd::decide(lease, unused, owner);
     if let Some((scope_id, missing)) = ended.missing()
         && let Some(at) = write::find_scope(transaction, scope_id)?
     {

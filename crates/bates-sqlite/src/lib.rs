@@ -20,6 +20,7 @@ mod pool;
 mod progress;
 mod schema;
 mod scope;
+mod series_set;
 mod state_file;
 mod store;
 mod write;

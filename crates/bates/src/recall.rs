@@ -114,7 +114,7 @@ async fn client_leases<S: Store>(
 ) -> Result<Vec<ClientLease>> {
     let (mut found, mut after) = (Vec::new(), None);
     loop {
-        let of = ClientLeaseFilter { series: Some(series.clone()) };
+        let of = ClientLeaseFilter { series: Some(series.clone()), ..ClientLeaseFilter::default() };
         let page = machine.leases(of, after, PAGE).await.context("cannot read the leases of clients")?;
         let Some(last) = page.last() else { return Ok(found) };
         after = Some(last.id);

@@ -8,6 +8,7 @@ use bates_pattern::Position;
 use jiff::Timestamp;
 use uuid::Uuid;
 
+use crate::caller::SeriesSet;
 use crate::machine::Numbers;
 use crate::named::named;
 use crate::range::PositionRange;
@@ -144,6 +145,8 @@ impl AuditPolicy {
 /// A field that is `None` matches every record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditFilter {
+    /// Only series in this set.
+    pub among: SeriesSet,
     pub series: Option<SeriesName>,
     pub scope: Option<ScopeKey>,
     /// Records that cover this position.

@@ -5,12 +5,15 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::{Document, DocumentState};
+use crate::caller::SeriesSet;
 use crate::scope::ScopeKey;
 use crate::series::SeriesName;
 
 /// A field that is `None` matches every document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DocumentFilter {
+    /// Only series in this set.
+    pub among: SeriesSet,
     pub document_id: Option<Uuid>,
     pub series: Option<SeriesName>,
     pub scope: Option<ScopeKey>,

@@ -8,6 +8,7 @@ mod scope_record;
 
 use jiff::Timestamp;
 
+use crate::caller::SeriesSet;
 use crate::named::named;
 use crate::range::{PositionRange, RangeSet};
 use crate::scope::{ScopeId, ScopeKey};
@@ -113,6 +114,8 @@ pub struct Gap {
 /// A field that is `None` matches every gap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GapFilter {
+    /// Only series in this set.
+    pub among: SeriesSet,
     pub series: Option<SeriesName>,
     pub scope: Option<ScopeKey>,
 }

@@ -1,7 +1,7 @@
 //! How a client lease ends: which positions are lost, and which report is refused.
 
 use crate::gap::{GapReason, MissingRange};
-use crate::lease::ClientLease;
+use crate::lease::{ClientLease, LeaseOwner};
 use crate::range::{PositionRange, RangeSet};
 use crate::scope::ScopeId;
 
@@ -23,8 +23,12 @@ pub enum LeaseEnd {
 impl LeaseEnd {
     /// Ends a lease: the `unused` positions are lost, all others were used. Only for `Ended` the store removes the lease
     /// and adds its gaps.
-    pub fn decide(lease: Option<ClientLease>, unused: &[PositionRange]) -> Self {
-        let Some(ClientLease { scope_id, ranges: leased, .. }) = lease else { return Self::Unknown };
+    pub fn decide(lease: Option<ClientLease>, unused: &[PositionRange], owner: &LeaseOwner) -> Self {
+        // To another caller, a lease does not exist.
+        let Some(ClientLease { scope_id, ranges: leased, .. }) = lease.filter(|lease| owner.owns(lease))
+        else {
+            return Self::Unknown;
+        };
         let held = RangeSet::of(leased.iter().copied());
         let is_outside = |range: &PositionRange| !RangeSet::of([*range]).difference(&held).is_empty();
         match unused.iter().copied().find(is_outside) {
@@ -62,7 +66,7 @@ mod tests {
             caller: "someone".into(),
             at: Timestamp::UNIX_EPOCH,
         };
-        let end = |unused: &[PositionRange]| LeaseEnd::decide(Some(lease()), unused);
+        let end = |unused: &[PositionRange]| LeaseEnd::decide(Some(lease()), unused, &LeaseOwner::Any);
         for (unused, lost) in [
             (vec![], vec![]),
             (vec![range(4, 6), range(11, 12)], vec![range(4, 6), range(11, 12)]),
@@ -78,6 +82,6 @@ mod tests {
             assert_eq!(refused.missing(), None);
             assert_eq!(refused, LeaseEnd::Outside { returned: outside, leased: lease().ranges });
         }
-        assert_eq!(LeaseEnd::decide(None, &[]), LeaseEnd::Unknown);
+        assert_eq!(LeaseEnd::decide(None, &[], &LeaseOwner::Any), LeaseEnd::Unknown);
     }
 }

@@ -1,4 +1,5 @@
-//! The name of a series: short, lower case, safe in a path, a key and a metric.
+//! The name of a series: short, lower case, safe in a path, a key and a metric. A dot separates the name of a tenant
+//! from the rest: `acme.invoice`.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -12,7 +13,9 @@ const BYTES_MAX: usize = 64;
 pub struct SeriesName(Arc<str>);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no name for a series: a lower-case letter, then up to 63 of a-z, 0-9, _ and -")]
+#[error(
+    "{0:?} is no name for a series: a lower-case letter, then up to 63 of a-z, 0-9, _, - and single dots"
+)]
 pub struct SeriesNameError(Box<str>);
 
 impl SeriesName {
@@ -33,8 +36,9 @@ impl FromStr for SeriesName {
 
     fn from_str(text: &str) -> Result<Self, SeriesNameError> {
         let starts = text.starts_with(|c: char| c.is_ascii_lowercase());
-        let goes_on = text.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-'));
-        if starts && goes_on && text.len() <= BYTES_MAX {
+        let goes_on = text.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'.'));
+        let has_empty_part = text.ends_with('.') || text.contains("..");
+        if starts && goes_on && !has_empty_part && text.len() <= BYTES_MAX {
             Ok(Self(text.into()))
         } else {
             Err(SeriesNameError(text.chars().take(BYTES_MAX + 1).collect::<String>().into()))
@@ -61,10 +65,25 @@ mod tests {
     #[test]
     fn names_are_lower_case_and_short() {
         let long = "x".repeat(64);
-        for good in ["a", "document", "id-pool_2", &long] {
+        for good in ["a", "document", "id-pool_2", "acme.invoice", "a.b.c", &long] {
             assert_eq!(good.parse::<SeriesName>().unwrap().as_str(), good);
         }
-        for bad in ["", "2nd", "-a", "A", "a b", "a/b", "a\0", "é", "a\u{202e}", &"x".repeat(65)] {
+        for bad in [
+            "",
+            "2nd",
+            "-a",
+            "A",
+            "a b",
+            "a/b",
+            "a\0",
+            "é",
+            "a\u{202e}",
+            ".",
+            "a.",
+            "a..b",
+            ".a",
+            &"x".repeat(65),
+        ] {
             assert!(bad.parse::<SeriesName>().is_err(), "{bad:?}");
         }
     }

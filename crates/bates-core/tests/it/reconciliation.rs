@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bates_core::{
     ActionOutcome, Actor, DocumentAction, DocumentContent, DocumentState, GapFilter, GapReason, LeaseContent,
-    LeaseRequest, Machine, Promise, ScopeParams, SeriesSpec,
+    LeaseOwner, LeaseRequest, Machine, Promise, ScopeParams, SeriesSpec,
 };
 use bates_testkit::{MemoryStore, SimulatedRuntime};
 
@@ -80,7 +80,7 @@ async fn the_lease_of_a_silent_client_is_uncertain_until_it_returns_its_unused_n
     tokio::time::sleep(25 * HOUR).await;
     assert_eq!(of_client().await, [(first, last, GapReason::CrashSkip)], "the client was silent for a day");
     let unused = bates_core::PositionRange::new(last - 2, last + 1).unwrap();
-    assert_eq!(machine.end_lease(leased.id, vec![unused]).await, Ok(3));
+    assert_eq!(machine.end_lease(leased.id, vec![unused], LeaseOwner::Any).await, Ok(3));
     assert_eq!(of_client().await, [(last - 2, last, GapReason::LeaseLost)], "the client used the others");
-    assert!(machine.end_lease(leased.id, vec![]).await.is_err(), "a lease ends only once");
+    assert!(machine.end_lease(leased.id, vec![], LeaseOwner::Any).await.is_err(), "a lease ends only once");
 }

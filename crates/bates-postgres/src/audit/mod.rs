@@ -14,6 +14,7 @@ use crate::PostgresStore;
 use crate::batch::sql::{self, column, get_u64, to_i64};
 use crate::outbox::{to_limit, without_nul};
 use crate::parameter::Parameter;
+use crate::series_set::like_patterns;
 use crate::session::Session;
 
 pub(crate) use recorder::Recorder;
@@ -42,6 +43,7 @@ const RECORDS: &str = "
     AND ($5::float8 IS NULL OR taken_at >= 'epoch'::timestamptz + $5 * interval '1 microsecond')
     AND ($6::float8 IS NULL OR taken_at < 'epoch'::timestamptz + $6 * interval '1 microsecond')
     AND ($7::float8 IS NULL OR (taken_at, id) > ('epoch'::timestamptz + $7 * interval '1 microsecond', $8))
+    AND series LIKE ANY ($10)
     ORDER BY taken_at, id LIMIT $9";
 
 const PRUNE: &str = "
@@ -67,9 +69,9 @@ impl AuditStore for PostgresStore {
         let caller = filter.caller.as_deref().map(without_nul);
         let (since, until) = (filter.since.map(micros), filter.until.map(micros));
         let (after_at, after_id) = (after.map(|(at, _)| micros(at)), after.map(|(_, id)| id));
-        let limit = to_limit(limit);
-        let parameters: [&dyn Parameter; 9] =
-            [&series, &scope, &position, &caller, &since, &until, &after_at, &after_id, &limit];
+        let (limit, among) = (to_limit(limit), like_patterns(&filter.among));
+        let parameters: [&dyn Parameter; 10] =
+            [&series, &scope, &position, &caller, &since, &until, &after_at, &after_id, &limit, &among];
         let unreadable = || StoreError::Unavailable("a record of the audit cannot be read".into());
         let rows = self.query(RECORDS, &parameters).await?;
         rows.iter().map(|row| record(row).ok_or_else(unreadable)).collect()

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::to_limit;
 use crate::batch::sql::get_position;
 use crate::parameter::Parameter;
+use crate::series_set::like_patterns;
 use crate::session::Session;
 
 /// The columns that [`read`] expects. Times are microseconds since 1970.
@@ -27,7 +28,12 @@ impl<'f> Condition<'f> {
         let id = |document_id: Uuid| -> Box<dyn Parameter + Send + 'f> { Box::new(document_id) };
         // PostgreSQL cannot store NUL, so no number contains one.
         let number = filter.number.as_deref().filter(|number| !number.contains('\0'));
+        let among = like_patterns(&filter.among);
         let conditions = [
+            (
+                "series LIKE ANY",
+                filter.among.patterns().map(|_| -> Box<dyn Parameter + Send + 'f> { Box::new(among) }),
+            ),
             ("series =", filter.series.as_ref().map(|name| text(name.as_str()))),
             ("scope =", filter.scope.as_ref().map(|scope| text(scope.as_str()))),
             ("state =", filter.state.map(|state| text(state.name()))),
@@ -41,7 +47,7 @@ impl<'f> Condition<'f> {
             if let Some(value) = value {
                 condition.values.push(value);
                 let at = condition.values.len().to_string();
-                condition.text.extend([" AND ", sql, " $", &at]);
+                condition.text.extend([" AND ", sql, " ($", &at, ")"]);
             }
         }
         condition

@@ -20,6 +20,8 @@ pub struct Settings {
     pub body_timeout: Duration,
     /// Whether the OpenG2P paths need no secret: the clients of that contract cannot send one.
     pub openg2p_is_open: bool,
+    /// Names, beside localhost, under which requests without a secret are served.
+    pub hosts: Vec<String>,
     /// The server closes the connection of a client that reads nothing of its answer for this long.
     pub write_timeout: Duration,
 }
@@ -29,7 +31,7 @@ impl Settings {
     pub fn new(access: Arc<Access>) -> Self {
         let minute = Duration::from_mins(1);
         let (head_timeout, body_timeout, write_timeout) = (minute, minute / 2, minute);
-        Self { access, head_timeout, body_timeout, openg2p_is_open: false, write_timeout }
+        Self { access, head_timeout, body_timeout, openg2p_is_open: false, hosts: Vec::new(), write_timeout }
     }
 
     /// The caller of a request that arrived on the connection of `peer`, or why the request is refused.
@@ -41,30 +43,41 @@ impl Settings {
         // A wrong secret is refused even where none is needed.
         let has_no_secret = !request.headers().contains_key(header::AUTHORIZATION);
         let is_open = self.openg2p_is_open && openg2p::is_contract_path(path) && has_no_secret;
-        let caller = self.authenticate(request.headers(), peer).or_else(|| is_open.then(|| peer.clone()));
+        let contract_caller = || is_open.then(|| self.access.admit_to_contract(peer));
+        let caller = self.authenticate(request.headers(), peer).or_else(contract_caller);
         let detail = "send the header Authorization: Bearer <secret>";
         let caller = caller.ok_or_else(|| Problem::new(ErrorCode::UNAUTHORIZED, detail))?;
-        // Without this check, any web page opened in a browser on this machine could take numbers.
-        if self.is_cross_origin(request.headers()) {
+        // Without these checks, any web page opened in a browser on this machine could take numbers.
+        if is_cross_origin(request.headers()) {
             let detail = "the request comes from a web page of another site";
             return Err(Problem::new(ErrorCode::CROSS_ORIGIN, detail));
+        }
+        if self.access.is_open() || is_open {
+            self.check_host(request.headers())?;
         }
         Ok(caller)
     }
 
-    /// Whether a browser sent the request for a page that this server did not serve. Without a secret, the host of the
-    /// page must also be a loopback name: an attacker's host name may resolve to this machine.
-    fn is_cross_origin(&self, headers: &HeaderMap) -> bool {
-        let Some(origin) = headers.get(header::ORIGIN) else { return false };
-        let host = headers.get(header::HOST).map(HeaderValue::as_bytes);
-        let origin_host = origin.as_bytes().splitn(2, |byte| *byte == b':').nth(1);
-        let origin_host = origin_host.and_then(|rest| rest.strip_prefix(b"//"));
-        origin_host != host || self.access.is_open() && !origin_host.is_some_and(is_loopback)
+    /// Serves a request without a secret only under a known name: the name of an attacker's page may resolve to this
+    /// machine, and a browser then takes this server for the site of that page.
+    fn check_host(&self, headers: &HeaderMap) -> Result<()> {
+        // A browser always sends the header.
+        let Some(host) = headers.get(header::HOST).map(HeaderValue::as_bytes) else { return Ok(()) };
+        let name = host_name(host);
+        let is_listed = |known: &String| name.eq_ignore_ascii_case(known.as_bytes());
+        if is_loopback(name) || self.hosts.iter().any(is_listed) {
+            return Ok(());
+        }
+        let name = String::from_utf8_lossy(&name[..name.len().min(64)]).into_owned();
+        let detail = format!(
+            "without a secret, the server answers only under localhost and the names in `hosts`, not under {name:?}"
+        );
+        Err(Problem::new(ErrorCode::UNKNOWN_HOST, detail))
     }
 
     fn authenticate(&self, headers: &HeaderMap, peer: &Caller) -> Option<Caller> {
-        if self.access.is_open() {
-            return Some(peer.clone());
+        if let Some(caller) = self.access.admit_without_secret(peer) {
+            return Some(caller);
         }
         let authorization = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
         let secret = authorization.and_then(|value| match value.split_at_checked(7) {
@@ -82,13 +95,25 @@ fn is_public(path: &str) -> bool {
         || openg2p::is_public(path)
 }
 
-/// Whether a host, with or without a port, is `localhost` or a loopback address.
-fn is_loopback(host: &[u8]) -> bool {
-    let Ok(host) = std::str::from_utf8(host) else { return false };
-    let name = match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+/// Whether a browser sent the request for a page that this server did not serve.
+fn is_cross_origin(headers: &HeaderMap) -> bool {
+    let Some(origin) = headers.get(header::ORIGIN) else { return false };
+    let host = headers.get(header::HOST).map(HeaderValue::as_bytes);
+    let origin_host = origin.as_bytes().splitn(2, |byte| *byte == b':').nth(1);
+    origin_host.and_then(|rest| rest.strip_prefix(b"//")) != host
+}
+
+/// A `Host` without its port.
+fn host_name(host: &[u8]) -> &[u8] {
+    match host.iter().rposition(|byte| *byte == b':') {
+        Some(at) if host[at + 1..].iter().all(u8::is_ascii_digit) => &host[..at],
         _ => host,
-    };
+    }
+}
+
+/// Whether a name is `localhost` or a loopback address.
+fn is_loopback(name: &[u8]) -> bool {
+    let Ok(name) = std::str::from_utf8(name) else { return false };
     let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     name.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }

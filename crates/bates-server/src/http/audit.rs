@@ -12,15 +12,21 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use uuid::Uuid;
 
+use super::permit::Permit;
 use super::problem::{Problem, Result};
 use super::query::{self, ListQuery, bad_value, parse_printable};
 use super::routes::Context;
 
 /// Every query parameter without a meaning of its own is a parameter of the scope.
-async fn parse_filter<S: Store>(context: &Context<S>, query: &mut ListQuery) -> Result<AuditFilter> {
+async fn parse_filter<S: Store>(
+    context: &Context<S>,
+    permit: &Permit,
+    query: &mut ListQuery,
+) -> Result<AuditFilter> {
     let id = query.take("id", |id| Ok(id.to_owned()))?;
     let mut filter = AuditFilter {
-        series: query.take_series()?,
+        among: permit.permissions().series().clone(),
+        series: query.take_visible_series(permit)?,
         caller: query.take("who", |who| parse_printable("who", who))?.map(Into::into),
         since: query.take("since", |since| parse_time("since", since))?,
         until: query.take("until", |until| parse_time("until", until))?,
@@ -29,7 +35,7 @@ async fn parse_filter<S: Store>(context: &Context<S>, query: &mut ListQuery) -> 
     };
     check_scope(context, &filter)?;
     if let Some(id) = id {
-        restrict_to_id(context, &mut filter, &id).await?;
+        restrict_to_id(context, permit, &mut filter, &id).await?;
     }
     Ok(filter)
 }
@@ -49,10 +55,15 @@ fn check_scope<S: Store>(context: &Context<S>, filter: &AuditFilter) -> Result<(
     Err(Problem::new(ErrorCode::BAD_SCOPE, detail))
 }
 
-async fn restrict_to_id<S: Store>(context: &Context<S>, filter: &mut AuditFilter, id: &str) -> Result<()> {
+async fn restrict_to_id<S: Store>(
+    context: &Context<S>,
+    permit: &Permit,
+    filter: &mut AuditFilter,
+    id: &str,
+) -> Result<()> {
     let entry = match &filter.series {
-        Some(series) => context.series(series.as_str()).await?,
-        None => find_only_series(context, id)?,
+        Some(series) => context.series(series.as_str(), permit).await?,
+        None => find_only_series(context, permit, id)?,
     };
     let name = entry.series().name();
     let no_match = || bad_value("id", id, &format!("is not a number of series {:?}", name.as_str()));
@@ -66,11 +77,11 @@ async fn restrict_to_id<S: Store>(context: &Context<S>, filter: &mut AuditFilter
 }
 
 /// The series that could have issued an identifier; more than one is an error.
-fn find_only_series<S: Store>(context: &Context<S>, id: &str) -> Result<Arc<SeriesEntry>> {
-    let registry = context.machine.registry();
-    let mut candidates: Vec<_> = registry.entries().filter(|entry| entry.locate(id).is_some()).collect();
+fn find_only_series<S: Store>(context: &Context<S>, permit: &Permit, id: &str) -> Result<Arc<SeriesEntry>> {
+    let mut candidates = context.visible_series(permit);
+    candidates.retain(|entry| entry.locate(id).is_some());
     match (candidates.pop(), candidates.is_empty()) {
-        (Some(entry), true) => Ok(entry.clone()),
+        (Some(entry), true) => Ok(entry),
         (None, _) => Err(bad_value("id", id, "is not a number of any series")),
         (Some(_), false) => Err(bad_value("id", id, "matches several series: add the parameter series")),
     }
@@ -113,13 +124,16 @@ fn parse_after(text: &str) -> Option<(Timestamp, Uuid)> {
         (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The query is invalid, or the store failed")))]
 pub(super) async fn list_audit_entries<S: Store>(
     context: Context<S>,
+    permit: Permit,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response> {
     let mut query = ListQuery::parse(&uri, query::LARGE_PAGE)?;
     let after = query.after(parse_after)?;
-    let filter = parse_filter(&context, &mut query).await?;
-    let records = context.machine.records(filter, after, query.limit).await?;
+    let filter = parse_filter(&context, &permit, &mut query).await?;
+    let fetch = |after, limit| context.machine.records(filter.clone(), after, limit);
+    let after_of = |last: &AuditRecord| (last.stamp.at, last.id);
+    let records = permit.page(query.limit, after, fetch, after_of, |record| &record.scope_id.scope).await?;
     let after = query.next_after(&records, |last| format!("{}|{}", last.stamp.at.as_microsecond(), last.id));
     let entries: Vec<AuditEntry> = records.iter().map(to_api_entry).collect();
     let csv = query::csv_response(&headers, AuditEntry::CSV_HEADER, &entries, AuditEntry::csv_row);

@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use bates_api::{Gap, GapPage, Reconciliation};
 use bates_core::{GapFilter, ScopeId, ScopeKey, Store};
 
+use super::permit::Permit;
 use super::problem::{JsonResult, Result};
 use super::query::{self, ListQuery};
 use super::routes::Context;
@@ -23,12 +24,17 @@ use super::routes::Context;
         (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The query is invalid, or the store failed")))]
 pub(super) async fn list_gaps<S: Store>(
     context: Context<S>,
+    permit: Permit,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response> {
     let mut query = ListQuery::parse(&uri, query::LARGE_PAGE)?;
-    let filter = GapFilter { series: query.take_series()?, scope: query.take_scope()? };
-    let gaps = context.machine.gaps(filter, query.after(parse_after)?, query.limit).await?;
+    let (series, among) = (query.take_visible_series(&permit)?, permit.permissions().series().clone());
+    let filter = GapFilter { series, scope: query.take_scope()?, among };
+    let fetch = |after, limit| context.machine.gaps(filter.clone(), after, limit);
+    let after_of = |gap: &bates_core::Gap| (gap.scope_id.clone(), gap.missing.range.from());
+    let after = query.after(parse_after)?;
+    let gaps = permit.page(query.limit, after, fetch, after_of, |gap| &gap.scope_id.scope).await?;
     let after = query.next_after(&gaps, |gap| {
         format!("{}|{}|{}", gap.scope_id.series.as_str(), gap.scope_id.scope, gap.missing.range.from())
     });
@@ -65,9 +71,29 @@ fn to_api_gap(gap: &bates_core::Gap) -> Gap {
 #[utoipa::path(post, path = "/v1/reconcile", tag = "gaps",
     params(("series" = Option<String>, Query, description = "Reconcile only this series")),
     responses((status = 200, body = Reconciliation), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such series, or the store failed")))]
-pub(super) async fn reconcile<S: Store>(context: Context<S>, uri: Uri) -> JsonResult<Reconciliation> {
-    let series = context.only_series(&uri).await?;
-    let bates_core::ReconcileReport { scopes, gaps, missing, uncertain, unreadable } =
-        context.machine.reconcile(series.as_ref()).await?;
-    Ok(Json(Reconciliation { scopes, gaps, missing, uncertain, strangers: unreadable }))
+pub(super) async fn reconcile<S: Store>(
+    context: Context<S>,
+    permit: Permit,
+    uri: Uri,
+) -> JsonResult<Reconciliation> {
+    permit.permissions().check_all_scopes()?;
+    // `None` stands for all series.
+    let series = match context.only_series(&uri, &permit).await? {
+        Some(series) => vec![Some(series)],
+        None if permit.permissions().series().patterns().is_none() => vec![None],
+        None => {
+            let visible = context.visible_series(&permit);
+            visible.iter().map(|entry| Some(entry.series().name().clone())).collect()
+        }
+    };
+    let mut sum = Reconciliation::default();
+    for series in series {
+        let report = context.machine.reconcile(series.as_ref()).await?;
+        sum.scopes += report.scopes;
+        sum.gaps += report.gaps;
+        sum.missing += report.missing;
+        sum.uncertain += report.uncertain;
+        sum.strangers += report.unreadable;
+    }
+    Ok(Json(sum))
 }

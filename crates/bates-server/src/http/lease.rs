@@ -2,22 +2,21 @@
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::Extension;
 use axum::http::Uri;
 use bates_api as api;
 use bates_api::{Day, HeldLease, LeasePage, LeasedNumber, ReturnOutcome, ReturnRequest};
 use bates_core::{
     Actor, ClientLease, ClientLeaseFilter, ErrorCode, LeaseContent, LeaseGrant, LeaseRequest, PositionRange,
-    ScopeParams, SeriesEntry, Store,
+    SeriesEntry, Store,
 };
 use bates_pattern::Reset;
 use uuid::Uuid;
 
+use super::permit::Permit;
 use super::problem::{JsonResult, Problem, Result};
 use super::query::{self, ListQuery, PageSize, truncate};
 use super::request::{self, JsonBody};
 use super::routes::{Context, Path, Series};
-use crate::Caller;
 
 /// Positions in one lease; a crash of the client loses at most this many.
 const COUNT_MAX: u64 = 1_000_000;
@@ -44,7 +43,7 @@ const RETURN_BYTES_MAX: usize = 1024 * 1024;
         (status = "default", description = "No number was leased", body = bates_api::Problem, content_type = "application/problem+json")))]
 pub(super) async fn take_lease<S: Store>(
     context: Context<S>,
-    Extension(caller): Extension<Caller>,
+    permit: Permit,
     Series(entry): Series,
     JsonBody(api::LeaseRequest { scope, count, date, numbers, used }): JsonBody<
         api::LeaseRequest,
@@ -55,9 +54,12 @@ pub(super) async fn take_lease<S: Store>(
     check_length(used.len(), USED_MAX, "used leases")?;
     // A text that is not an id cannot name an open lease.
     let used = used.iter().filter_map(|id| id.parse().ok()).collect();
-    let request = LeaseRequest { count, numbers_max: NUMBERS_MAX, as_numbers: numbers, used };
-    let params = ScopeParams { parameters: &scope.pairs(), date: date.map(Day::date) };
-    let grant = context.machine.lease(&entry, params, request, Actor::http(caller.name())).await?;
+    let owner = permit.caller.lease_owner();
+    let request = LeaseRequest { count, numbers_max: NUMBERS_MAX, as_numbers: numbers, used, owner };
+    let pairs = scope.pairs();
+    let params = permit.scope(&pairs, date.map(Day::date))?;
+    let actor = Actor::http(permit.caller.name());
+    let grant = context.machine.lease(&entry, params, request, actor).await?;
     Ok(Json(to_api_grant(&entry, grant)))
 }
 
@@ -72,6 +74,7 @@ pub(super) async fn take_lease<S: Store>(
         (status = "default", description = "Nothing changed", body = bates_api::Problem, content_type = "application/problem+json")))]
 pub(super) async fn return_lease<S: Store>(
     context: Context<S>,
+    permit: Permit,
     Path(lease): Path<String>,
     body: Body,
 ) -> JsonResult<ReturnOutcome> {
@@ -84,7 +87,9 @@ pub(super) async fn return_lease<S: Store>(
     let to_range = |range: api::PositionRange| PositionRange::new(range.first, range.last.checked_add(1)?);
     let unused: Option<Vec<PositionRange>> = unused.into_iter().map(to_range).collect();
     let unused = unused.ok_or_else(|| Problem::new(ErrorCode::BAD_BODY, "a range ends before it begins"))?;
-    Ok(Json(ReturnOutcome { gaps: context.machine.end_lease(id, unused).await? }))
+    Ok(Json(ReturnOutcome {
+        gaps: context.machine.end_lease(id, unused, permit.caller.lease_owner()).await?,
+    }))
 }
 
 /// List the leases that clients hold
@@ -93,12 +98,19 @@ pub(super) async fn return_lease<S: Store>(
         ("after" = Option<String>, Query, description = "The `after` of the previous page")),
     responses((status = 200, body = LeasePage),
         (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The query is invalid, or the store failed")))]
-pub(super) async fn list_leases<S: Store>(context: Context<S>, uri: Uri) -> JsonResult<LeasePage> {
+pub(super) async fn list_leases<S: Store>(
+    context: Context<S>,
+    permit: Permit,
+    uri: Uri,
+) -> JsonResult<LeasePage> {
     let mut query = ListQuery::parse(&uri, PAGE)?;
-    let filter = ClientLeaseFilter { series: query.take_series()? };
+    let (series, among) = (query.take_visible_series(&permit)?, permit.permissions().series().clone());
+    let filter = ClientLeaseFilter { series, among };
     query.check_rest(|name| query::unknown_parameter(name, "series and after"))?;
+    let fetch = |after, limit| context.machine.leases(filter.clone(), after, limit);
+    let after = query.after(|after| after.parse().ok())?;
     let leases =
-        context.machine.leases(filter, query.after(|after| after.parse().ok())?, query.limit).await?;
+        permit.page(query.limit, after, fetch, |lease| lease.id, |lease| &lease.scope_id.scope).await?;
     let after = query.next_after(&leases, |lease| lease.id.to_string());
     Ok(Json(LeasePage { leases: leases.into_iter().map(to_api_lease).collect(), after }))
 }

@@ -8,6 +8,7 @@ use axum::response::IntoResponse;
 use bates_core::{Counts, HeldLevel, LATENCY_BOUNDS_MICROS, Machine, MachineError, PoolCounts, Store};
 use tokio::time::timeout;
 
+use super::permit::Permit;
 use super::routes::Context;
 
 /// How long counting documents may take: a scraper does not wait long.
@@ -18,22 +19,22 @@ const LATENCY: &str = "bates_store_grant_seconds";
 /// Metrics for Prometheus
 #[utoipa::path(get, path = "/metrics", tag = "operations",
     responses((status = 200, description = "Counters, gauges and a histogram in the text format of Prometheus", body = String)))]
-pub(super) async fn export_metrics<S: Store>(context: Context<S>) -> impl IntoResponse {
+pub(super) async fn export_metrics<S: Store>(context: Context<S>, permit: Permit) -> impl IntoResponse {
     let machine = &context.machine;
     let mut text = MetricsText::default();
     // While the server is stopping, a failed check says nothing about the store.
     let is_up = matches!(context.health.check(machine).await, Ok(()) | Err(MachineError::Stopping));
     text.header("bates_store_up", "1 if the last write to the store succeeded, 0 otherwise.");
     text.sample("bates_store_up", "", u64::from(is_up));
-    write_series(&mut text, machine);
-    write_pools(&mut text, machine);
+    write_series(&mut text, machine, &permit);
+    write_pools(&mut text, machine, &permit);
     write_latency(&mut text, machine);
     text.header("bates_build_info", "The version of the server.");
     text.sample("bates_build_info", concat!("{version=\"", env!("CARGO_PKG_VERSION"), "\"}"), 1);
     // A failing store must not hide the other metrics.
     if let Ok(counts) = timeout(COUNT_TIMEOUT, machine.count_documents()).await.unwrap_or(Ok(Vec::new())) {
         text.header("bates_documents", "Documents and reservations in the store, by state.");
-        for (series, state, count) in counts {
+        for (series, state, count) in counts.into_iter().filter(|(series, ..)| permit.sees_all_of(series)) {
             text.sample("bates_documents", &format!("{{series=\"{series}\",state=\"{state}\"}}"), count);
         }
     }
@@ -86,7 +87,7 @@ struct SeriesState<'a> {
     capacity: u64,
 }
 
-fn write_series<S: Store>(text: &mut MetricsText, machine: &Machine<S>) {
+fn write_series<S: Store>(text: &mut MetricsText, machine: &Machine<S>, permit: &Permit) {
     const REMAINING: &str = "The fewest numbers left in any scope that this node knows.";
     const ERRORS: &str = "Grant requests that the store refused or failed.";
     let metrics: [Metric<SeriesState<'_>>; 7] = [
@@ -99,7 +100,8 @@ fn write_series<S: Store>(text: &mut MetricsText, machine: &Machine<S>) {
         metric("bates_capacity", "Numbers in one scope of the series.", |state| state.capacity),
     ];
     let (registry, levels, now) = (machine.registry(), machine.levels(), machine.now());
-    let states = registry.entries().map(|entry| {
+    let visible = || registry.entries().filter(|entry| permit.sees_all_of(entry.series().name()));
+    let states = visible().map(|entry| {
         let name = entry.series().name();
         let HeldLevel { held, scopes } = levels.get(name).copied().unwrap_or_default();
         let (counts, level, capacity) = (entry.counts(), entry.numbers_in(held), entry.capacity());
@@ -107,11 +109,11 @@ fn write_series<S: Store>(text: &mut MetricsText, machine: &Machine<S>) {
     });
     text.table(&metrics, &states.collect::<Vec<_>>());
     let remaining =
-        registry.entries().filter_map(|entry| Some((entry.series().name().as_str(), entry.remaining(now)?)));
+        visible().filter_map(|entry| Some((entry.series().name().as_str(), entry.remaining(now)?)));
     text.table(&[metric("bates_remaining", REMAINING, |count| *count)], &remaining.collect::<Vec<_>>());
 }
 
-fn write_pools<S: Store>(text: &mut MetricsText, machine: &Machine<S>) {
+fn write_pools<S: Store>(text: &mut MetricsText, machine: &Machine<S>, permit: &Permit) {
     const REDIS_UP: &str = "1 if the Redis server of the pools answered the last request, 0 otherwise.";
     const LOW: &str = "Shared pools at or below their watermark.";
     const PUSHED: &str = "Numbers pushed into shared pools by this node.";
@@ -127,6 +129,7 @@ fn write_pools<S: Store>(text: &mut MetricsText, machine: &Machine<S>) {
     ];
     let registry = machine.registry();
     let names = registry.entries().map(|entry| entry.series().name());
+    let names = names.filter(|name| permit.sees_all_of(name));
     let counts = names.filter_map(|name| machine.pool_set(name).map(|pools| (name.as_str(), pools.counts())));
     let counts: Vec<_> = counts.collect();
     if !counts.is_empty() {

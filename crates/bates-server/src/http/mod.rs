@@ -14,6 +14,7 @@ mod metrics;
 mod next;
 mod openapi;
 mod openg2p;
+mod permit;
 mod pools;
 mod problem;
 mod query;

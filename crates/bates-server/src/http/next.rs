@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use axum::BoxError;
 use axum::body::{Body, Bytes};
-use axum::extract::{Extension, Request};
+use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use bates_api::{Day, NumberRequest};
 use bates_core::{Actor, ErrorCode, NextError, Numbers, ScopeParams, SeriesEntry, Store};
 use futures_util::stream;
 
+use super::permit::Permit;
 use super::problem::Result;
 use super::request;
 use super::routes::{Context, Series};
-use crate::Caller;
 
 /// The response then has some megabytes.
 const JSON_COUNT_MAX: u64 = 100_000;
@@ -34,7 +34,7 @@ const CHUNK_LINES: u64 = 4_096;
         (status = "default", description = "No number was issued", body = bates_api::Problem, content_type = "application/problem+json")))]
 pub(super) async fn next_numbers<S: Store>(
     context: Context<S>,
-    Extension(caller): Extension<Caller>,
+    permit: Permit,
     Series(entry): Series,
     incoming: Request,
 ) -> Result<Response> {
@@ -42,11 +42,14 @@ pub(super) async fn next_numbers<S: Store>(
     let (parts, body) = incoming.into_parts();
     let request = request::read_number_request(&parts.uri, body, context.body_timeout).await?;
     request::check_count(request.count, if as_lines { LINE_COUNT_MAX } else { JSON_COUNT_MAX })?;
+    let pairs = request.scope.pairs();
+    let params = permit.scope(&pairs, request.date.map(Day::date))?;
     if as_lines {
-        return NumberLines { context, entry, request, caller }.into_response().await;
+        drop(pairs);
+        return NumberLines { context, entry, request, permit }.into_response().await;
     }
-    let params = ScopeParams { parameters: &request.scope.pairs(), date: request.date.map(Day::date) };
-    let numbers = context.machine.next(&entry, params, request.count, Actor::http(caller.name())).await?;
+    let actor = Actor::http(permit.caller.name());
+    let numbers = context.machine.next(&entry, params, request.count, actor).await?;
     Ok(json_response(&numbers, request.positions))
 }
 
@@ -83,7 +86,7 @@ struct NumberLines<S> {
     context: Context<S>,
     entry: Arc<SeriesEntry>,
     request: NumberRequest,
-    caller: Caller,
+    permit: Permit,
 }
 
 impl<S: Store> NumberLines<S> {
@@ -113,9 +116,9 @@ impl<S: Store> NumberLines<S> {
 
     /// Up to [`CHUNK_LINES`] lines. At the end of the scope there are fewer, and the next call fails.
     async fn next_chunk(&mut self) -> Result<Bytes, NextError> {
-        let Self { context, entry, request, caller } = self;
+        let Self { context, entry, request, permit } = self;
         let params = ScopeParams { parameters: &request.scope.pairs(), date: request.date.map(Day::date) };
-        let (count, actor) = (request.count.min(CHUNK_LINES), Actor::http(caller.name()));
+        let (count, actor) = (request.count.min(CHUNK_LINES), Actor::http(permit.caller.name()));
         let numbers = context.machine.next(entry, params, count, actor).await?;
         let mut text = Vec::with_capacity(numbers.len() * 20);
         for (_, number) in numbers.iter() {

@@ -1,17 +1,16 @@
 //! Shared pools: listing and requesting them, and attaching programs that take numbers from them.
 
 use axum::Json;
-use axum::extract::Extension;
 use axum::http::{StatusCode, Uri};
 use bates_api as api;
 use bates_api::{AttachRequest, Attachment, PoolList, PoolNumberRequest, PoolNumbers, PoolRequest};
-use bates_core::{Actor, PoolError, PoolStatus, ScopeParams, ServerIdentity, Store};
+use bates_core::{Actor, PoolError, PoolStatus, ServerIdentity, Store};
 
+use super::permit::Permit;
 use super::problem::{JsonResult, Result};
 use super::query;
 use super::request::{self, JsonBody, OptionalJsonBody};
 use super::routes::{Context, Series};
-use crate::Caller;
 
 const COUNT_MAX: u64 = 100_000;
 
@@ -19,8 +18,13 @@ const COUNT_MAX: u64 = 100_000;
 #[utoipa::path(get, path = "/v1/pools", tag = "pools",
     params(("series" = Option<String>, Query, description = "Only pools of this series")),
     responses((status = 200, body = PoolList), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such series, or it has no pools")))]
-pub(super) async fn list_pools<S: Store>(context: Context<S>, uri: Uri) -> JsonResult<PoolList> {
-    let pools = context.machine.pool_statuses(context.only_series(&uri).await?.as_ref()).await?;
+pub(super) async fn list_pools<S: Store>(
+    context: Context<S>,
+    permit: Permit,
+    uri: Uri,
+) -> JsonResult<PoolList> {
+    let mut pools = context.machine.pool_statuses(context.only_series(&uri, &permit).await?.as_ref()).await?;
+    pools.retain(|pool| permit.check_scope_id(&pool.scope_id).is_ok());
     Ok(Json(PoolList { pools: pools.into_iter().map(to_api_pool).collect() }))
 }
 
@@ -34,10 +38,12 @@ pub(super) async fn list_pools<S: Store>(context: Context<S>, uri: Uri) -> JsonR
         (status = "default", description = "The series or the scope cannot have a pool, or the store failed", body = bates_api::Problem, content_type = "application/problem+json")))]
 pub(super) async fn request_pool<S: Store>(
     context: Context<S>,
+    permit: Permit,
     Series(entry): Series,
     OptionalJsonBody(request): OptionalJsonBody<PoolRequest>,
 ) -> Result<(StatusCode, Json<api::PoolStatus>)> {
-    let params = ScopeParams { parameters: &request.scope.pairs(), date: None };
+    let pairs = request.scope.pairs();
+    let params = permit.scope(&pairs, None)?;
     let pool = context.machine.request_pool(&entry, params).await?;
     Ok((StatusCode::ACCEPTED, Json(to_api_pool(pool))))
 }
@@ -55,11 +61,13 @@ pub(super) async fn request_pool<S: Store>(
         (status = "default", description = "Bates is connected to another Redis server, or to none", body = bates_api::Problem, content_type = "application/problem+json")))]
 pub(super) async fn attach_to_pool<S: Store>(
     context: Context<S>,
+    permit: Permit,
     Series(entry): Series,
     JsonBody(request): JsonBody<AttachRequest>,
 ) -> JsonResult<Attachment> {
     let server = ServerIdentity { run: request.run_id, replication: request.replication_id };
-    let params = ScopeParams { parameters: &request.scope.pairs(), date: None };
+    let pairs = request.scope.pairs();
+    let params = permit.scope(&pairs, None)?;
     let (key, epoch) = context.machine.attach_client(&entry, params, &server).await?;
     Ok(Json(Attachment { key: key.into(), epoch, store: context.machine.identity().to_string() }))
 }
@@ -74,15 +82,17 @@ pub(super) async fn attach_to_pool<S: Store>(
         (status = "default", description = "No number was issued", body = bates_api::Problem, content_type = "application/problem+json")))]
 pub(super) async fn next_pool_numbers<S: Store>(
     context: Context<S>,
-    Extension(caller): Extension<Caller>,
+    permit: Permit,
     Series(entry): Series,
     JsonBody(request): JsonBody<PoolNumberRequest>,
 ) -> JsonResult<PoolNumbers> {
     request::check_count(request.count, COUNT_MAX)?;
     let series = entry.series().name();
     let pools = context.machine.pool_set(series).ok_or_else(|| PoolError::NoPool(series.as_str().into()))?;
-    let params = ScopeParams { parameters: &request.scope.pairs(), date: None };
-    let numbers = context.machine.next(&entry, params, request.count, Actor::http(caller.name())).await?;
+    let pairs = request.scope.pairs();
+    let params = permit.scope(&pairs, None)?;
+    let numbers =
+        context.machine.next(&entry, params, request.count, Actor::http(permit.caller.name())).await?;
     Ok(Json(PoolNumbers { values: numbers.values_as(pools.settings().value).map(str::to_owned).collect() }))
 }
 

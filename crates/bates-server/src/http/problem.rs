@@ -4,7 +4,8 @@ use axum::Json;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bates_core::{
-    DocumentError, EndLeaseError, ErrorCode, LeaseError, MachineError, NextError, PoolError, StoreError,
+    Denial, DocumentError, EndLeaseError, ErrorCode, LeaseError, MachineError, NextError, PoolError,
+    StoreError,
 };
 
 use crate::series::FieldErrors;
@@ -52,7 +53,7 @@ macro_rules! from_coded_errors {
     };
 }
 
-from_coded_errors!(DocumentError, EndLeaseError, LeaseError, MachineError, NextError, PoolError);
+from_coded_errors!(Denial, DocumentError, EndLeaseError, LeaseError, MachineError, NextError, PoolError);
 
 impl From<FieldErrors> for Problem {
     fn from(error: FieldErrors) -> Self {

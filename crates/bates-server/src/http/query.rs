@@ -6,6 +6,7 @@ use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Response};
 use bates_core::{ErrorCode, ScopeKey, SeriesName};
 
+use super::permit::Permit;
 use super::problem::{Problem, Result};
 use super::{request, routes};
 pub(super) use crate::series::truncate;
@@ -75,6 +76,13 @@ impl ListQuery {
 
     pub(super) fn take_series(&mut self) -> Result<Option<SeriesName>> {
         self.take("series", routes::parse_series_name)
+    }
+
+    /// The series in the query, if the caller may use it as its route does.
+    pub(super) fn take_visible_series(&mut self, permit: &Permit) -> Result<Option<SeriesName>> {
+        let series = self.take_series()?;
+        series.as_ref().map_or(Ok(()), |name| permit.check_series(name))?;
+        Ok(series)
     }
 
     /// The scope of the period and of all parameters that were not taken yet.

@@ -9,7 +9,8 @@ use axum::extract::{FromRequestParts, State};
 use axum::http::Uri;
 use axum::http::request::Parts;
 use axum::routing::get;
-use bates_core::{ErrorCode, Machine, SeriesEntry, SeriesName, Store};
+use bates_core::Right::{Define, Operate, Read, Take};
+use bates_core::{Denial, ErrorCode, Machine, SeriesEntry, SeriesName, Store};
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 use utoipa_axum::router::OpenApiRouter;
@@ -17,6 +18,7 @@ use utoipa_axum::routes;
 
 use super::health::Health;
 use super::openg2p::{self, ReadyIdTypes};
+use super::permit::{GuardLayer, Permit, needs};
 use super::problem::{Problem, Result};
 use super::{
     Settings, audit, documents, gaps, health, lease, metrics, next, openapi, pools, query, scopes, series,
@@ -36,21 +38,28 @@ pub(super) struct ServerState<S> {
 }
 
 impl<S: Store> ServerState<S> {
-    pub(super) async fn series(&self, name: &str) -> Result<Arc<SeriesEntry>> {
+    /// A series that the caller may use as its route does.
+    pub(super) async fn series(&self, name: &str, permit: &Permit) -> Result<Arc<SeriesEntry>> {
+        let series = parse_series_name(name)?;
+        permit.check_series(&series)?;
         let entry = self.machine.series_or_sync(name).await;
-        entry.ok_or_else(|| match parse_series_name(name) {
-            Ok(_) => Problem::new(ErrorCode::UNKNOWN_SERIES, format!("there is no series {name:?}")),
-            Err(problem) => problem,
-        })
+        entry.ok_or_else(|| Denial::UnseenSeries(name.into()).into())
     }
 
     /// As [`query::parse_only_series`], and the series must exist.
-    pub(super) async fn only_series(&self, uri: &Uri) -> Result<Option<SeriesName>> {
+    pub(super) async fn only_series(&self, uri: &Uri, permit: &Permit) -> Result<Option<SeriesName>> {
         let series = query::parse_only_series(uri)?;
         if let Some(name) = &series {
-            self.series(name.as_str()).await?;
+            self.series(name.as_str(), permit).await?;
         }
         Ok(series)
+    }
+
+    /// The series that this caller may use as its route does, by name.
+    pub(super) fn visible_series(&self, permit: &Permit) -> Vec<Arc<SeriesEntry>> {
+        let registry = self.machine.registry();
+        let is_visible = |entry: &&Arc<SeriesEntry>| permit.check_series(entry.series().name()).is_ok();
+        registry.entries().filter(is_visible).cloned().collect()
     }
 }
 
@@ -59,45 +68,46 @@ pub(super) fn parse_series_name(text: &str) -> Result<SeriesName> {
         .map_err(|error: bates_core::SeriesNameError| Problem::new(ErrorCode::BAD_NAME, error.to_string()))
 }
 
+// The rights of all routes. A route that is not wrapped by `needs` answers 403, and a test lists the public ones.
+
 fn series_routes<S: Store>() -> OpenApiRouter<Arc<ServerState<S>>> {
     OpenApiRouter::new()
-        .routes(routes!(series::list_series))
-        .routes(routes!(
-            series::describe_series,
-            series::create_series,
-            series::change_series,
-            series::retire_series
-        ))
-        .routes(routes!(scopes::list_scopes))
-        .routes(routes!(scopes::peek_scope))
-        .routes(routes!(next::next_numbers))
-        .routes(routes!(lease::take_lease))
-        .routes(routes!(lease::list_leases))
-        .routes(routes!(lease::return_lease))
-        .routes(routes!(pools::list_pools))
-        .routes(routes!(pools::request_pool))
-        .routes(routes!(pools::attach_to_pool))
-        .routes(routes!(pools::next_pool_numbers))
-        .routes(routes!(trace::validate_identifier))
-        .routes(routes!(trace::trace_identifier))
-        .routes(routes!(gaps::list_gaps))
-        .routes(routes!(gaps::reconcile))
-        .routes(routes!(audit::list_audit_entries))
+        .routes(needs(Read, routes!(series::list_series)))
+        .routes(needs(Read, routes!(series::describe_series)))
+        .routes(needs(Define, routes!(series::create_series)))
+        .routes(needs(Define, routes!(series::change_series)))
+        .routes(needs(Define, routes!(series::retire_series)))
+        .routes(needs(Read, routes!(scopes::list_scopes)))
+        .routes(needs(Read, routes!(scopes::peek_scope)))
+        .routes(needs(Take, routes!(next::next_numbers)))
+        .routes(needs(Take, routes!(lease::take_lease)))
+        .routes(needs(Read, routes!(lease::list_leases)))
+        .routes(needs(Take, routes!(lease::return_lease)))
+        .routes(needs(Read, routes!(pools::list_pools)))
+        .routes(needs(Take, routes!(pools::request_pool)))
+        .routes(needs(Take, routes!(pools::attach_to_pool)))
+        .routes(needs(Take, routes!(pools::next_pool_numbers)))
+        .routes(needs(Read, routes!(trace::validate_identifier)))
+        .routes(needs(Read, routes!(trace::trace_identifier)))
+        .routes(needs(Read, routes!(gaps::list_gaps)))
+        .routes(needs(Operate, routes!(gaps::reconcile)))
+        .routes(needs(Read, routes!(audit::list_audit_entries)))
+        .routes(needs(Read, routes!(metrics::export_metrics)))
 }
 
 fn document_routes<S: Store>() -> OpenApiRouter<Arc<ServerState<S>>> {
     OpenApiRouter::new()
-        .routes(routes!(documents::number_document))
-        .routes(routes!(documents::reserve_number))
-        .routes(routes!(documents::confirm_reservation))
-        .routes(routes!(documents::void_reservation))
-        .routes(routes!(documents::find_document))
-        .routes(routes!(documents::list_documents))
-        .routes(routes!(documents::count_documents))
-        .routes(routes!(documents::retry_dead_documents))
-        .routes(routes!(documents::abandon_dead_documents))
-        .routes(routes!(documents::retry_document))
-        .routes(routes!(documents::abandon_document))
+        .routes(needs(Take, routes!(documents::number_document)))
+        .routes(needs(Take, routes!(documents::reserve_number)))
+        .routes(needs(Take, routes!(documents::confirm_reservation)))
+        .routes(needs(Take, routes!(documents::void_reservation)))
+        .routes(needs(Read, routes!(documents::find_document)))
+        .routes(needs(Read, routes!(documents::list_documents)))
+        .routes(needs(Read, routes!(documents::count_documents)))
+        .routes(needs(Operate, routes!(documents::retry_dead_documents)))
+        .routes(needs(Operate, routes!(documents::abandon_dead_documents)))
+        .routes(needs(Operate, routes!(documents::retry_document)))
+        .routes(needs(Operate, routes!(documents::abandon_document)))
 }
 
 pub(super) fn router<S: Store>(machine: Arc<Machine<S>>, settings: &Settings) -> Router {
@@ -106,7 +116,6 @@ pub(super) fn router<S: Store>(machine: Arc<Machine<S>>, settings: &Settings) ->
         .merge(document_routes())
         .routes(routes!(health::check_liveness))
         .routes(routes!(health::check_readiness))
-        .routes(routes!(metrics::export_metrics))
         .split_for_parts();
     let (contract, contract_api) = openg2p::routes();
     let state = ServerState {
@@ -119,7 +128,7 @@ pub(super) fn router<S: Store>(machine: Arc<Machine<S>>, settings: &Settings) ->
     };
     router
         .nest(openg2p::BASE, contract)
-        .route("/api/v1/ids/gaps", get(gaps::list_gaps::<S>))
+        .route("/api/v1/ids/gaps", get(gaps::list_gaps::<S>).layer(GuardLayer(Read)))
         .route("/openapi.json", get(openapi::serve_document::<S>))
         .route("/", get(openapi::redirect_to_ui))
         .route("/docs", get(openapi::redirect_to_ui))
@@ -146,14 +155,15 @@ impl<T: DeserializeOwned + Send, C: Send + Sync> FromRequestParts<C> for Path<T>
     }
 }
 
-/// The series that the path names.
+/// The series that the path names, which the caller may use as the route does.
 pub(super) struct Series(pub(super) Arc<SeriesEntry>);
 
 impl<S: Store> FromRequestParts<Arc<ServerState<S>>> for Series {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, context: &Arc<ServerState<S>>) -> Result<Self> {
+        let permit = Permit::from_request_parts(parts, context).await?;
         let Path(name) = Path::<String>::from_request_parts(parts, context).await?;
-        context.series(&name).await.map(Self)
+        context.series(&name, &permit).await.map(Self)
     }
 }

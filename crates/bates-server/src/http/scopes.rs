@@ -3,8 +3,9 @@
 use axum::Json;
 use axum::http::Uri;
 use bates_api::{Day, Peek, ScopeCursor, ScopePage};
-use bates_core::{Position, ScopeKey, ScopeParams, Store};
+use bates_core::{Position, ScopeKey, Store};
 
+use super::permit::Permit;
 use super::problem::JsonResult;
 use super::query::{self, ListQuery};
 use super::request;
@@ -18,13 +19,16 @@ use super::routes::{Context, Series};
     responses((status = 200, body = ScopePage), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such series, or the query is invalid")))]
 pub(super) async fn list_scopes<S: Store>(
     context: Context<S>,
+    permit: Permit,
     Series(entry): Series,
     uri: Uri,
 ) -> JsonResult<ScopePage> {
     let query = ListQuery::parse(&uri, query::SMALL_PAGE)?;
     query.check_rest(|name| query::unknown_parameter(name, "after and limit"))?;
     let after = query.after(|after| Some(ScopeKey::from_store(after)))?;
-    let cursors = context.machine.scopes(entry.series().name().clone(), after, query.limit).await?;
+    let name = entry.series().name();
+    let fetch = |after, limit| context.machine.scopes(name.clone(), after, limit);
+    let cursors = permit.page(query.limit, after, fetch, |(key, _)| key.clone(), |(key, _)| key).await?;
     let after = query.next_after(&cursors, |(key, _)| key.to_string());
     let scopes = cursors.iter().map(|(key, cursor)| {
         let (scope, period) = query::to_api_scope(key);
@@ -40,11 +44,13 @@ pub(super) async fn list_scopes<S: Store>(
     responses((status = 200, body = Peek), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such series, or the parameters are not those of the series")))]
 pub(super) async fn peek_scope<S: Store>(
     context: Context<S>,
+    permit: Permit,
     Series(entry): Series,
     uri: Uri,
 ) -> JsonResult<Peek> {
     let request = request::parse_number_query(uri.query().unwrap_or_default())?;
-    let params = ScopeParams { parameters: &request.scope.pairs(), date: request.date.map(Day::date) };
+    let pairs = request.scope.pairs();
+    let params = permit.scope(&pairs, request.date.map(Day::date))?;
     let peek = context.machine.peek(&entry, params).await?;
     let left_is_estimate = !entry.series().pattern().reject().is_empty();
     let bates_core::Peek { last, next, left, exists } = peek;

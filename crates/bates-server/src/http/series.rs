@@ -5,10 +5,11 @@ use axum::body::Body;
 use axum::http::StatusCode;
 use bates_api::{Retirement, Series, SeriesDescription, SeriesList, SeriesPatch};
 use bates_core::{
-    ClientLeaseFilter, CreateOutcome, ErrorCode, Promise, SeriesEntry, SeriesName, SeriesOrigin, SeriesSpec,
-    Store,
+    ClientLeaseFilter, CreateOutcome, ErrorCode, Promise, SeriesEntry, SeriesName, SeriesOrigin,
+    SeriesPattern, SeriesSpec, Store,
 };
 
+use super::permit::Permit;
 use super::problem::{JsonResult, Problem, Result};
 use super::request::{self, JsonBody};
 use super::routes::{self, Context, Path, parse_series_name};
@@ -66,9 +67,9 @@ fn merge(target: &mut serde_json::Value, patch: serde_json::Value) {
 
 /// List all series
 #[utoipa::path(get, path = "/v1/series", tag = "series", responses((status = 200, body = SeriesList)))]
-pub(super) async fn list_series<S: Store>(context: Context<S>) -> JsonResult<SeriesList> {
-    let registry = context.machine.registry();
-    let series = registry.entries().map(|entry| to_api_series(entry)).collect::<Result<_, _>>()?;
+pub(super) async fn list_series<S: Store>(context: Context<S>, permit: Permit) -> JsonResult<SeriesList> {
+    let series =
+        context.visible_series(&permit).iter().map(|entry| to_api_series(entry)).collect::<Result<_, _>>()?;
     Ok(Json(SeriesList { series }))
 }
 
@@ -94,15 +95,34 @@ pub(super) async fn describe_series<S: Store>(
         (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The series was refused")))]
 pub(super) async fn create_series<S: Store>(
     context: Context<S>,
+    permit: Permit,
     Path(series): Path<String>,
     body: Body,
 ) -> Result<(StatusCode, Json<Series>)> {
     let name = parse_series_name(&series)?;
+    check_may_create(&permit, &name)?;
     let body = request::read_body(body, BODY_BYTES_MAX, context.body_timeout).await?;
     let spec = series::build_spec(&request::parse_json(&body)?, name)?;
+    check_definition(&context, &permit, &spec)?;
     let outcome = context.machine.create_series(spec).await?;
     let status = if outcome == CreateOutcome::Created { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(to_api_series(&*context.series(&series).await?)?)))
+    Ok((status, Json(to_api_series(&*context.series(&series, &permit).await?)?)))
+}
+
+/// The same answer whether a series of another caller exists or not.
+fn check_may_create(permit: &Permit, name: &SeriesName) -> Result<()> {
+    permit.check_series(name).map_err(|_| {
+        let patterns = permit.permissions().series().patterns().unwrap_or_default();
+        let allowed = patterns.iter().map(SeriesPattern::as_str).collect::<Vec<_>>().join(", ");
+        let detail = format!("this caller may define only series named {allowed}, not {:?}", name.as_str());
+        Problem::new(ErrorCode::FORBIDDEN, detail)
+    })
+}
+
+fn check_definition<S: Store>(context: &Context<S>, permit: &Permit, spec: &SeriesSpec) -> Result<()> {
+    let visible = context.visible_series(permit);
+    let others = visible.iter().filter(|entry| *entry.series().name() != spec.name).count();
+    Ok(permit.permissions().check_definition(spec, others)?)
 }
 
 /// Change the limits, the rejection rules, the audit or the promise of a series
@@ -117,6 +137,7 @@ pub(super) async fn create_series<S: Store>(
     responses((status = 200, body = Series), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The change was refused")))]
 pub(super) async fn change_series<S: Store>(
     context: Context<S>,
+    permit: Permit,
     routes::Series(entry): routes::Series,
     JsonBody(patch): JsonBody<SeriesPatch, BODY_BYTES_MAX>,
 ) -> JsonResult<Series> {
@@ -124,10 +145,12 @@ pub(super) async fn change_series<S: Store>(
     check_client_leases(&context, name, &patch).await?;
     let change = |spec: &SeriesSpec| {
         let description = apply_patch(&patch, &parse_description(spec)?)?;
-        Ok::<_, Problem>(series::build_spec(&description, spec.name.clone())?)
+        let spec = series::build_spec(&description, spec.name.clone())?;
+        check_definition(&context, &permit, &spec)?;
+        Ok::<_, Problem>(spec)
     };
     context.machine.change_series(name, change).await?;
-    to_api_series(&*context.series(name.as_str()).await?).map(Json)
+    to_api_series(&*context.series(name.as_str(), &permit).await?).map(Json)
 }
 
 /// Refuses an `ordered` or `gapless` promise while clients hold leases, whose numbers would come out of order.
@@ -137,7 +160,7 @@ async fn check_client_leases<S: Store>(
     patch: &SeriesPatch,
 ) -> Result<()> {
     let needs_order = patch.promise.as_deref().is_some_and(|promise| promise != Promise::Unique.name());
-    let filter = ClientLeaseFilter { series: Some(name.clone()) };
+    let filter = ClientLeaseFilter { series: Some(name.clone()), ..ClientLeaseFilter::default() };
     if !needs_order || context.machine.leases(filter, None, 1).await?.is_empty() {
         return Ok(());
     }
@@ -157,8 +180,12 @@ async fn check_client_leases<S: Store>(
     responses((status = 200, body = Retirement), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The series was not retired")))]
 pub(super) async fn retire_series<S: Store>(
     context: Context<S>,
+    permit: Permit,
     Path(series): Path<String>,
 ) -> JsonResult<Retirement> {
-    let closed = context.machine.retire_series(&parse_series_name(&series)?).await?;
+    let name = parse_series_name(&series)?;
+    permit.check_series(&name)?;
+    permit.permissions().check_all_scopes()?;
+    let closed = context.machine.retire_series(&name).await?;
     Ok(Json(Retirement { returned: closed.returned, gaps: closed.gaps }))
 }

@@ -4,6 +4,7 @@ use axum::Json;
 use bates_api::{Match, Reason, Trace, Verdict};
 use bates_core::{ErrorCode, IdentifierMatch, Store};
 
+use super::permit::Permit;
 use super::problem::{JsonResult, Problem};
 use super::query::truncate;
 use super::routes::{Context, Path};
@@ -18,9 +19,10 @@ use super::routes::{Context, Path};
     responses((status = 200, body = Verdict), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such series")))]
 pub(super) async fn validate_identifier<S: Store>(
     context: Context<S>,
+    permit: Permit,
     Path((series, id)): Path<(String, String)>,
 ) -> JsonResult<Verdict> {
-    let verdict = context.series(&series).await?.series().pattern().validate(&id);
+    let verdict = context.series(&series, &permit).await?.series().pattern().validate(&id);
     Ok(Json(Verdict { valid: verdict.is_valid(), reasons: to_api_reasons(&verdict) }))
 }
 
@@ -35,9 +37,17 @@ pub(super) fn to_api_reasons(verdict: &bates_pattern::Verdict) -> Vec<Reason> {
     responses((status = 200, body = Trace), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "No series can have issued this identifier")))]
 pub(super) async fn trace_identifier<S: Store>(
     context: Context<S>,
+    permit: Permit,
     Path(id): Path<String>,
 ) -> JsonResult<Trace> {
-    let matches: Vec<Match> = context.machine.find(&id).await?.into_iter().map(to_api_match).collect();
+    let is_visible = |found: &IdentifierMatch| {
+        let pairs: Vec<(&str, &str)> =
+            found.parameters.iter().map(|(name, value)| (&**name, &**value)).collect();
+        permit.check_series(found.entry.series().name()).is_ok()
+            && permit.permissions().check_scope(&pairs).is_ok()
+    };
+    let found = context.machine.find(&id).await?.into_iter();
+    let matches: Vec<Match> = found.filter(is_visible).map(to_api_match).collect();
     if matches.is_empty() {
         let detail = format!("{:?} is not an identifier of any series", truncate(&id));
         return Err(Problem::new(ErrorCode::UNKNOWN_ID, detail));

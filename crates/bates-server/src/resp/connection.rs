@@ -146,7 +146,7 @@ impl<S: Store> Connection<S> {
             match reader.read(&self.input[at..]) {
                 Ok(Progress::Command(command)) => {
                     at += command.consumed();
-                    if !command::prefetch(command, &self.machine) {
+                    if !command::prefetch(command, &self.session, &self.machine) {
                         return at;
                     }
                 }

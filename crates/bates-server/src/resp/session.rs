@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use bates_core::{Denial, Right, SeriesEntry};
+
 use super::clients::{ClientInfo, Handle};
 use super::listener::Shared;
 use super::{Limits, Protocol};
@@ -26,7 +28,7 @@ pub(super) struct Session {
 
 impl Session {
     pub(super) fn new(shared: Arc<Shared>, client: Handle, peer: Caller) -> Self {
-        let caller = shared.settings.access.is_open().then(|| peer.clone());
+        let caller = shared.settings.access.admit_without_secret(&peer);
         let (protocol, scope_buffer) = (Protocol::default(), String::new());
         Self { protocol, scope_buffer, client, shared, peer, caller, wrong_secrets: 0 }
     }
@@ -38,6 +40,23 @@ impl Session {
 
     pub(super) fn caller(&self) -> &Caller {
         self.caller.as_ref().unwrap_or(&self.peer)
+    }
+
+    /// Whether the caller may use a series so.
+    #[inline]
+    pub(super) fn check(&self, right: Right, entry: &SeriesEntry) -> Result<(), Denial> {
+        self.caller().permissions().check(right, entry.series().name())
+    }
+
+    /// Whether the caller may use the scope of a key so.
+    #[inline]
+    pub(super) fn check_key(&self, right: Right, entry: &SeriesEntry, key: &str) -> Result<(), Denial> {
+        self.check(right, entry)?;
+        if self.caller().permissions().has_all_scopes() {
+            return Ok(());
+        }
+        let parameters = entry.key().and_then(|template| template.read(key));
+        self.caller().permissions().check_scope(&parameters.map(Iterator::collect).unwrap_or_else(Vec::new))
     }
 
     pub(super) fn limits(&self) -> Limits {
@@ -67,7 +86,7 @@ impl Session {
 
     /// Returns to the state at the start of the connection, except for the count of wrong secrets.
     pub(super) fn reset(&mut self) {
-        self.caller = self.shared.settings.access.is_open().then(|| self.peer.clone());
+        self.caller = self.shared.settings.access.admit_without_secret(&self.peer);
         self.protocol = Protocol::default();
         self.client.update(|info| *info = ClientInfo::default());
     }

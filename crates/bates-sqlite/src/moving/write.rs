@@ -2,7 +2,7 @@
 
 use bates_core::{
     Cursor, Document, Gap, Idempotency, MissingRange, MovePage, MovedAdoptions, MovedDocument, MovedKey,
-    MovedScope, ScopeKey, SeriesName,
+    MovedScope, ScopeKey, SeriesName, UsedLeases,
 };
 use jiff::Timestamp;
 use rusqlite::{Result, Transaction, params};
@@ -36,7 +36,7 @@ pub(super) fn page(transaction: &Transaction<'_>, page: &MovePage) -> WriteResul
         MovePage::Gaps(gaps) => each(transaction, gaps, |gap| &gap.scope_id.series, gap),
         MovePage::Records(records) => audit::record(transaction, records),
         MovePage::ClientLeases(leases) => {
-            leases.iter().try_for_each(|lease| client_lease::put(transaction, lease, &[]))
+            leases.iter().try_for_each(|lease| client_lease::put(transaction, lease, &UsedLeases::default()))
         }
     }
 }

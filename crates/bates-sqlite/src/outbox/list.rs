@@ -6,6 +6,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, Result, Row, params_from_iter};
 use uuid::Uuid;
 
+use crate::series_set::glob_patterns;
 use crate::write::{invalid_column, position, rows, scope_id, to_limit, to_u64};
 
 /// The columns that [`read`] expects.
@@ -22,7 +23,9 @@ impl Condition {
     pub(super) fn of(filter: &DocumentFilter, after: Option<Uuid>) -> Self {
         let blob = |document_id: Uuid| Value::Blob(document_id.as_bytes().to_vec());
         let text = |text: &str| Value::Text(text.to_owned());
+        let among = filter.among.patterns().map(|_| Value::Text(glob_patterns(&filter.among)));
         let conditions = [
+            ("series_id IN (SELECT series.id FROM series, json_each(?) WHERE series.name GLOB value)", among),
             (
                 "series_id = (SELECT id FROM series WHERE name = ?)",
                 filter.series.as_ref().map(|name| text(name.as_str())),

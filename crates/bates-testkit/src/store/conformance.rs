@@ -23,6 +23,7 @@ macro_rules! conformance {
             scopes_and_series_count_separately
             the_scope_limit_holds_and_reads_create_no_scope
             a_range_is_released_once_and_only_if_nothing_was_granted_since
+            lists_show_only_the_series_of_a_set
             a_release_needs_the_cursor_version_as_well_as_its_position
             a_floor_is_durable_and_only_rises
             adopted_positions_are_never_granted_and_all_others_are
@@ -111,6 +112,7 @@ macro_rules! conformance {
             a_lease_used_completely_leaves_nothing_missing
             a_range_outside_the_lease_is_refused_and_the_lease_stays_open
             a_lease_ends_once
+            a_lease_is_ended_only_by_its_owner
             a_silent_lease_is_uncertain_until_it_ends
             client_leases_survive_a_crash_of_the_node
             leases_are_listed_in_pages

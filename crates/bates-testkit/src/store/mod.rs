@@ -19,6 +19,7 @@ mod outbox;
 mod pool_settlements;
 mod pools;
 mod runs;
+mod series_sets;
 
 pub use exercise::DataSet;
 pub(crate) use exercise::positions;
@@ -48,6 +49,7 @@ pub mod claims {
             scopes_and_series_count_separately, scopes_are_listed_in_pages,
             the_ledger_lists_exactly_the_issued_positions, the_scope_limit_holds_and_reads_create_no_scope,
         };
+        pub use super::super::series_sets::lists_show_only_the_series_of_a_set;
     }
     pub mod documents {
         pub use super::super::adopted::documents_skip_adopted_positions;
@@ -110,7 +112,8 @@ pub mod claims {
     }
     pub mod client_leases {
         pub use super::super::client_leases::{
-            a_lease_ends_once, a_lease_used_completely_leaves_nothing_missing,
+            a_lease_ends_once, a_lease_is_ended_only_by_its_owner,
+            a_lease_used_completely_leaves_nothing_missing,
             a_range_outside_the_lease_is_refused_and_the_lease_stays_open,
             a_silent_lease_is_uncertain_until_it_ends, client_leases_survive_a_crash_of_the_node,
             leased_positions_are_not_missing_and_returned_ones_are_lost, leases_are_listed_in_pages,

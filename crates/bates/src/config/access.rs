@@ -1,7 +1,11 @@
 //! Who may call: holders of the shared secret, or of a named token with its own secret. Must never show a secret.
 
+use std::net::SocketAddr;
+
 use bates_server::Access;
 
+use super::Mistakes;
+use super::permissions::{self, read_permissions};
 use super::reader::Reader;
 use super::tree::Node;
 
@@ -9,6 +13,30 @@ const TOKEN_KEYS: [&str; 2] = ["secret", "secret_file"];
 
 /// Reserved: `default` is the Redis user without a name, `unknown` a client without an address.
 const RESERVED_NAMES: [&str; 2] = ["default", "unknown"];
+
+/// The fewest characters of a secret where strangers can try one.
+const SECRET_LENGTH_MIN: usize = 16;
+
+/// Refuses short secrets if a port can be reached from other machines.
+pub(super) fn check_secret_lengths(reader: &mut Reader<'_, '_>, listens: &[Option<SocketAddr>]) {
+    let Some(address) = listens.iter().flatten().find(|address| !address.ip().is_loopback()) else { return };
+    let mut check = |node: &Node, of: &str| {
+        let mut mistakes = Mistakes::default();
+        let secret = read_secret(&mut Reader { tree: node, mistakes: &mut mistakes }, of);
+        if let Some(length) = secret.map(|secret| secret.len()).filter(|length| *length < SECRET_LENGTH_MIN) {
+            let problem = format!(
+                "{of}the secret has {length} characters; at {address} it needs at least {SECRET_LENGTH_MIN}, such as \
+                 those of openssl rand -base64 32"
+            );
+            let key = if node.get("secret").is_some() { "secret" } else { "secret_file" };
+            reader.mistakes.add(node.origin_of([key]), problem);
+        }
+    };
+    check(reader.tree, "");
+    for (name, token) in reader.tree.get("tokens").and_then(Node::entries).unwrap_or_default() {
+        check(token, &format!("tokens: {name}: "));
+    }
+}
 
 /// `None` if there is a mistake.
 pub(super) fn read_access(reader: &mut Reader<'_, '_>) -> Option<Access> {
@@ -28,8 +56,12 @@ pub(super) fn read_access(reader: &mut Reader<'_, '_>) -> Option<Access> {
             let problem = format!("{of}same secret as {other}: each token needs its own");
             reader.mistakes.add(&node.origin, problem);
         }
-        access = access.with_token(name, &secret);
-        known.push((name, secret));
+        known.push((name, secret.clone()));
+        let Some(permissions) = read_permissions(&mut Reader { tree: node, mistakes: reader.mistakes }, &of)
+        else {
+            continue;
+        };
+        access = access.with_token(name, &secret, permissions);
     }
     (reader.mistakes.count() == before).then_some(access)
 }
@@ -43,17 +75,22 @@ fn read_tokens<'t>(Reader { tree, mistakes }: &mut Reader<'t, '_>) -> Vec<(&'t s
     let mut named = Vec::new();
     for (name, token) in entries {
         if name.parse::<bates_core::SeriesName>().is_err() || RESERVED_NAMES.contains(&&**name) {
-            let rule = "a lower-case letter, then up to 63 of a-z, 0-9, _ and -, not default or unknown";
+            let rule = "a lower-case letter, then up to 63 of a-z, 0-9, _, - and ., not default or unknown";
             mistakes.add(&token.origin, format!("tokens: invalid name {name:?}: expected {rule}"));
         } else if let Some(keys) = token.entries()
-            && keys.iter().all(|(key, _)| TOKEN_KEYS.contains(&&**key))
+            && keys.iter().all(|(key, _)| is_token_key(key))
         {
             named.push((&**name, token));
         } else {
-            mistakes.add(&token.origin, format!("tokens: {name}: expected a map with secret or secret_file"));
+            let keys = TOKEN_KEYS.into_iter().chain(permissions::KEYS).collect::<Vec<_>>().join(", ");
+            mistakes.add(&token.origin, format!("tokens: {name}: expected a map with some of {keys}"));
         }
     }
     named
+}
+
+fn is_token_key(key: &str) -> bool {
+    TOKEN_KEYS.contains(&key) || permissions::KEYS.contains(&key)
 }
 
 fn read_secret(reader: &mut Reader<'_, '_>, of: &str) -> Option<String> {

@@ -5,6 +5,7 @@
 mod access;
 mod environment;
 pub(crate) mod openg2p;
+mod permissions;
 mod reader;
 mod series;
 mod store;
@@ -36,7 +37,7 @@ pub(crate) const BUILT_IN: &str = include_str!("built_in.yaml");
 /// Read if it exists and no other file is named.
 pub(crate) const FILE: &str = "bates.yaml";
 
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "store",
     "store_password_file",
     "store_connections",
@@ -46,6 +47,7 @@ const KEYS: [&str; 14] = [
     "secret",
     "secret_file",
     "tokens",
+    "hosts",
     "openg2p_without_secret",
     "outbox_tries",
     "outbox_retention_hours",
@@ -75,6 +77,8 @@ pub(crate) struct Config {
     pub(crate) http: Option<SocketAddr>,
     pub(crate) resp: Option<SocketAddr>,
     pub(crate) access: Access,
+    /// Names, beside localhost, under which requests without a secret are served.
+    pub(crate) hosts: Vec<String>,
     pub(crate) series: Vec<SeriesSpec>,
     pub(crate) sinks: BTreeMap<SeriesName, bates_sinks::SinkDescription>,
     pub(crate) pools: Vec<SeriesPool>,
@@ -218,6 +222,11 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<C
     let access = access::read_access(&mut reader);
     let http = reader.listen_address("http", "127.0.0.1:8080", access.as_ref());
     let resp = reader.listen_address("resp", "127.0.0.1:6380", access.as_ref());
+    if reader.mistakes.count() == 0 {
+        access::check_secret_lengths(&mut reader, &[http, resp]);
+    }
+    let hosts = tree.get("hosts").and_then(|node| permissions::read_words(&mut reader, node, "hosts"));
+    let hosts = hosts.unwrap_or_default();
     let attempts = reader.number("outbox_tries", 5, 1..=100);
     let hours = reader.number("outbox_retention_hours", 7 * 24, 0..=876_000);
     let minutes = reader.number("reconcile_minutes", 60, 0..=1_000_000);
@@ -228,6 +237,7 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<C
         http,
         resp,
         access: access?,
+        hosts,
         series: series.specs,
         sinks: series.sinks,
         pools: series.pools,

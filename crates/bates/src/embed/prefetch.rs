@@ -38,7 +38,13 @@ impl Source for Leases {
     async fn lease(&self, count: u64, used: Vec<Uuid>) -> Result<Lease> {
         let Self(numbering) = self;
         let scope = ScopeParams { parameters: &numbering.parameters(), date: numbering.date };
-        let request = LeaseRequest { count, numbers_max: NUMBERS_MAX, as_numbers: false, used };
+        let request = LeaseRequest {
+            count,
+            numbers_max: NUMBERS_MAX,
+            as_numbers: false,
+            used,
+            ..LeaseRequest::default()
+        };
         let actor = Actor::library(&numbering.caller);
         let LeaseGrant { id, content, valid_for } =
             numbering.machine.lease(&numbering.entry, scope, request, actor).await?;
@@ -59,7 +65,7 @@ impl Source for Leases {
     async fn give_back(&self, lease: Uuid, unused: Vec<Positions>) -> Result<()> {
         let range = |unused: &Positions| PositionRange::new(unused.start().value(), unused.end().value() + 1);
         let unused = unused.iter().filter_map(range).collect();
-        match self.0.machine.end_lease(lease, unused).await {
+        match self.0.machine.end_lease(lease, unused, bates_core::LeaseOwner::Any).await {
             // An earlier call ended the lease, but its answer was lost.
             Ok(_) | Err(EndLeaseError::Unknown(_)) => Ok(()),
             Err(error) => Err(error.into()),

@@ -98,6 +98,7 @@ async fn serve(store: impl Store, mut config: Config, out: &mut Output) -> Resul
     external::note_undeliverable(&machine).await?;
     let http_settings = http::Settings {
         openg2p_is_open: config.openg2p_without_secret,
+        hosts: config.hosts,
         ..http::Settings::new(Arc::new(config.access))
     };
     listen(&machine, http_settings, http, resp, stop).await;

@@ -4,7 +4,7 @@ use std::process::{Command, Output};
 
 use super::running::Server;
 
-const SECRET: &str = "open sesame";
+const SECRET: &str = "open sesame, open sesame";
 
 /// The output of a server that must refuse to start.
 fn refuse_start(address: &str, secret: Option<&str>) -> Output {
@@ -62,16 +62,49 @@ fn check(text: &str, environment: &[(&str, &str)]) -> (Option<i32>, String) {
 
 #[test]
 fn tokens_come_from_the_file_and_the_environment_and_errors_name_the_line() {
-    let good = "tokens:\n  front-desk: { secret: \"a sesame\" }\nhttp: 0.0.0.0:8080\n";
-    let (code, printed) = check(good, &[("BATES_TOKENS__CLINIC__SECRET", "b sesame")]);
+    let good = "tokens:\n  front-desk: { secret: \"a sesame, open sesame\", may: [read, take] }\nhttp: 0.0.0.0:8080\n";
+    let (code, printed) = check(
+        good,
+        &[
+            ("BATES_TOKENS__CLINIC__SECRET", "b sesame, open sesame"),
+            ("BATES_TOKENS__CLINIC__MAY", "read,operate"),
+            ("BATES_TOKENS__CLINIC__SERIES", "clinic.*,farmer"),
+        ],
+    );
     assert_eq!(code, Some(0), "tokens allow other addresses than loopback: {printed}");
     assert!(printed.contains("secret          is set"), "{printed}");
-    let dashed = "tokens:\n  front-desk: {}\n";
+    let dashed = "tokens:\n  front-desk: { may: [read] }\n";
     assert_eq!(check(dashed, &[("BATES_TOKENS__FRONT_DESK__SECRET", "a sesame")]).0, Some(0));
     for (text, expected) in [
         ("tokens: 7", "line 1: tokens: expected a map of names"),
-        ("tokens:\n  a: sesame", "line 2: tokens: a: expected a map with secret or secret_file"),
-        ("tokens:\n  a: { secrets: sesame }", "line 2: tokens: a: expected a map with secret or secret_file"),
+        ("tokens:\n  a: sesame", "line 2: tokens: a: expected a map with some of secret, secret_file, may"),
+        (
+            "tokens:\n  a: { secrets: sesame }",
+            "line 2: tokens: a: expected a map with some of secret, secret_file, may",
+        ),
+        (
+            "tokens:\n  a: { secret: sesame }",
+            "line 2: tokens: a: expected may: which of the rights read, take, define",
+        ),
+        (
+            "tokens:\n  a: { secret: sesame, may: [] }",
+            "line 2: tokens: a: may: expected a list of at least one word",
+        ),
+        ("tokens:\n  a: { secret: sesame, may: [reed] }", "line 2: tokens: a: may: unknown right \"reed\""),
+        (
+            "tokens:\n  a: { secret: sesame, may: [read], series: [\"acme*\"] }",
+            "\"acme*\" names no series: expected",
+        ),
+        (
+            "tokens:\n  a: { secret: sesame, may: [read], series: [] }",
+            "series: expected a list of at least one word",
+        ),
+        ("tokens:\n  a: { secret: sesame, may: [read], scope: x }", "scope: expected a map of parameters"),
+        (
+            "tokens:\n  a: { secret: short sesame, may: [read] }\nhttp: 0.0.0.0:8080",
+            "line 2: tokens: a: the secret has 12 characters; at 0.0.0.0:8080 it needs at least 16",
+        ),
+        ("secret: short sesame\nresp: 0.0.0.0:6380", "line 1: the secret has 12 characters; at 0.0.0.0:6380"),
         ("tokens:\n  a: {}", "line 2: tokens: a: expected secret or secret_file"),
         ("tokens:\n  a: { secret: \"\" }", "line 2: tokens: a: secret is empty"),
         (

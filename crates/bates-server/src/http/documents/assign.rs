@@ -8,13 +8,11 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bates_api as api;
 use bates_api::{Day, DocumentRequest, Parameters, is_idempotency_key};
-use bates_core::{
-    Assignment, DocumentContent, ErrorCode, Idempotency, Machine, ScopeParams, SeriesEntry, Store,
-};
+use bates_core::{Assignment, DocumentContent, ErrorCode, Idempotency, Machine, SeriesEntry, Store};
 use sha2::{Digest, Sha256};
 
 use super::lines;
-use crate::Caller;
+use crate::http::permit::Permit;
 use crate::http::problem::{Problem, Result};
 use crate::http::request;
 use crate::http::routes::{Context, Series};
@@ -24,21 +22,21 @@ pub(super) const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
 
 /// The caller of a request, with the idempotency key of the request.
 pub(in crate::http) struct KeyedCaller {
-    pub(super) caller: Caller,
+    pub(super) permit: Permit,
     pub(super) key: Option<String>,
 }
 
 impl<C: Send + Sync> FromRequestParts<C> for KeyedCaller {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &C) -> Result<Self> {
-        let caller = parts.extensions.get::<Caller>().cloned().unwrap_or_else(|| Caller::from_address(None));
-        let Some(value) = parts.headers.get("idempotency-key") else { return Ok(Self { caller, key: None }) };
+    async fn from_request_parts(parts: &mut Parts, context: &C) -> Result<Self> {
+        let permit = Permit::from_request_parts(parts, context).await?;
+        let Some(value) = parts.headers.get("idempotency-key") else { return Ok(Self { permit, key: None }) };
         let not_ascii = |_| Problem::new(ErrorCode::BAD_ARGUMENTS, "the header Idempotency-Key is not ASCII");
         let text = value.to_str().map_err(not_ascii)?.trim();
         // The key may be quoted: a string in the syntax of structured header fields.
         let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
-        Ok(Self { caller, key: Some(text.to_owned()) })
+        Ok(Self { permit, key: Some(text.to_owned()) })
     }
 }
 
@@ -61,7 +59,11 @@ impl KeyedCaller {
         parameters.sort_unstable();
         let request = serde_json::json!([parameters, date.map(|date| date.to_string()), content]);
         let digest = Sha256::digest(request.to_string()).into();
-        Ok(Some(Idempotency { caller: self.caller.key_owner().into(), key: key.as_str().into(), digest }))
+        Ok(Some(Idempotency {
+            caller: self.permit.caller.key_owner().into(),
+            key: key.as_str().into(),
+            digest,
+        }))
     }
 
     pub(super) async fn assign<S: Store>(
@@ -75,9 +77,10 @@ impl KeyedCaller {
             return Err(Problem::new(ErrorCode::BAD_DOCUMENT, "document is null: send any other JSON value"));
         }
         let idempotency = self.idempotency(&request.scope, request.date, document)?;
-        let params = ScopeParams { parameters: &request.scope.pairs(), date: request.date.map(Day::date) };
+        let pairs = request.scope.pairs();
+        let params = self.permit.scope(&pairs, request.date.map(Day::date))?;
         let content = DocumentContent::Document(document.into());
-        Ok(machine.assign(entry, params, content, idempotency, self.caller.name()).await?)
+        Ok(machine.assign(entry, params, content, idempotency, self.permit.caller.name()).await?)
     }
 }
 

@@ -93,14 +93,14 @@ struct Answer {
 async fn number_line<S: Store>(
     context: &Context<S>,
     entry: &SeriesEntry,
-    KeyedCaller { caller, key }: &KeyedCaller,
+    KeyedCaller { permit, key }: &KeyedCaller,
     number: u64,
     text: Result<Bytes>,
 ) -> Vec<u8> {
     let assignment = async {
         let mut request: DocumentRequest = request::parse_json(&text?)?;
         let key = request.key.take().or_else(|| key.as_ref().map(|key| format!("{key}:{number}")));
-        let caller = KeyedCaller { caller: caller.clone(), key };
+        let caller = KeyedCaller { permit: permit.clone(), key };
         caller.assign(&context.machine, entry, &request).await
     };
     let answer = match assignment.await {

@@ -8,6 +8,7 @@ use bates_core::{
 };
 use uuid::Uuid;
 
+use crate::http::permit::Permit;
 use crate::http::problem::{JsonResult, Problem, Result};
 use crate::http::query::{self, ListQuery, truncate};
 use crate::http::routes::{Context, Path};
@@ -22,19 +23,28 @@ use crate::http::routes::{Context, Path};
     responses((status = 200, body = DocumentStatus), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such document")))]
 pub(crate) async fn find_document<S: Store>(
     context: Context<S>,
+    permit: Permit,
     Path(id): Path<String>,
     uri: Uri,
 ) -> JsonResult<DocumentStatus> {
-    let document = find_only(&context, &id, query::parse_only_series(&uri)?).await?;
+    let series = query::parse_only_series(&uri)?;
+    series.as_ref().map_or(Ok(()), |name| permit.check_series(name))?;
+    let document = find_only(&context, &permit, &id, series).await?;
     Ok(Json(to_api_status(&document)))
 }
 
 /// The document with this number or event id; more than one is an error.
-async fn find_only<S: Store>(context: &Context<S>, id: &str, series: Option<SeriesName>) -> Result<Document> {
+async fn find_only<S: Store>(
+    context: &Context<S>,
+    permit: &Permit,
+    id: &str,
+    series: Option<SeriesName>,
+) -> Result<Document> {
     let document_id: Option<Uuid> = id.parse().ok();
     let number = document_id.is_none().then(|| id.into());
-    let filter = DocumentFilter { series, document_id, number, ..DocumentFilter::default() };
-    let mut documents = context.machine.documents(filter, None, 2).await?;
+    let among = permit.permissions().series().clone();
+    let filter = DocumentFilter { among, series, document_id, number, ..DocumentFilter::default() };
+    let mut documents = documents(context, permit, &filter, None, 2).await?;
     match (documents.pop(), documents.pop()) {
         (Some(document), None) => Ok(document),
         (None, _) => Err(unknown_document(id)),
@@ -43,6 +53,20 @@ async fn find_only<S: Store>(context: &Context<S>, id: &str, series: Option<Seri
             format!("several documents have the number {id:?}: add the series, or use the event id"),
         )),
     }
+}
+
+/// The documents that match, in scopes that the caller may see.
+async fn documents<S: Store>(
+    context: &Context<S>,
+    permit: &Permit,
+    filter: &DocumentFilter,
+    after: Option<Uuid>,
+    limit: usize,
+) -> Result<Vec<Document>> {
+    let fetch = |after, limit| context.machine.documents(filter.clone(), after, limit);
+    let documents =
+        permit.page(limit, after, fetch, |document| document.id, |document| &document.scope_id.scope);
+    Ok(documents.await?)
 }
 
 fn unknown_document(id: &str) -> Problem {
@@ -68,10 +92,11 @@ fn to_api_status(document: &Document) -> DocumentStatus {
     }
 }
 
-fn parse_filter(query: &mut ListQuery) -> Result<DocumentFilter> {
-    let (series, state) = (query.take_series()?, query.take("state", parse_state)?);
+fn parse_filter(permit: &Permit, query: &mut ListQuery) -> Result<DocumentFilter> {
+    let (series, state) = (query.take_visible_series(permit)?, query.take("state", parse_state)?);
     query.check_rest(|name| query::unknown_parameter(name, "series, state, after and limit"))?;
-    Ok(DocumentFilter { series, state, ..DocumentFilter::default() })
+    let among = permit.permissions().series().clone();
+    Ok(DocumentFilter { among, series, state, ..DocumentFilter::default() })
 }
 
 fn parse_state(text: &str) -> Result<DocumentState> {
@@ -88,10 +113,15 @@ fn parse_state(text: &str) -> Result<DocumentState> {
         ("after" = Option<String>, Query, description = "The `after` of the previous page"),
         ("limit" = Option<usize>, Query, description = "The maximum number of documents: 1 to 1,000, by default 100")),
     responses((status = 200, body = OutboxPage), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The query is invalid, or the store failed")))]
-pub(crate) async fn list_documents<S: Store>(context: Context<S>, uri: Uri) -> JsonResult<OutboxPage> {
+pub(crate) async fn list_documents<S: Store>(
+    context: Context<S>,
+    permit: Permit,
+    uri: Uri,
+) -> JsonResult<OutboxPage> {
     let mut query = ListQuery::parse(&uri, query::SMALL_PAGE)?;
     let after = query.after(|after| after.parse().ok())?;
-    let documents = context.machine.documents(parse_filter(&mut query)?, after, query.limit).await?;
+    let filter = parse_filter(&permit, &mut query)?;
+    let documents = documents(&context, &permit, &filter, after, query.limit).await?;
     let after = query.next_after(&documents, |document| document.id.to_string());
     Ok(Json(OutboxPage { documents: documents.iter().map(to_api_status).collect(), after }))
 }
@@ -100,9 +130,13 @@ pub(crate) async fn list_documents<S: Store>(context: Context<S>, uri: Uri) -> J
 #[utoipa::path(get, path = "/v1/outbox/counts", tag = "documents",
     responses((status = 200, body = BTreeMap<String, BTreeMap<String, u64>>, description = "The number of documents by series and state"),
         (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The store failed")))]
-pub(crate) async fn count_documents<S: Store>(context: Context<S>) -> JsonResult<OutboxCounts> {
+pub(crate) async fn count_documents<S: Store>(
+    context: Context<S>,
+    permit: Permit,
+) -> JsonResult<OutboxCounts> {
     let mut counts = OutboxCounts::new();
-    for (series, state, count) in context.machine.count_documents().await? {
+    let all = context.machine.count_documents().await?;
+    for (series, state, count) in all.into_iter().filter(|(series, ..)| permit.sees_all_of(series)) {
         counts.entry(series.to_string()).or_default().insert(state.name().to_owned(), count);
     }
     Ok(Json(counts))
@@ -114,9 +148,10 @@ pub(crate) async fn count_documents<S: Store>(context: Context<S>) -> JsonResult
     responses((status = 200, body = DocumentStatus), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such document, or it is neither dead nor pending")))]
 pub(crate) async fn retry_document<S: Store>(
     context: Context<S>,
+    permit: Permit,
     Path(id): Path<String>,
 ) -> JsonResult<DocumentStatus> {
-    apply_action(&context, &id, DocumentAction::Retry).await
+    apply_action(&context, &permit, &id, DocumentAction::Retry).await
 }
 
 /// Abandon a dead or pending document
@@ -127,9 +162,10 @@ pub(crate) async fn retry_document<S: Store>(
     responses((status = 200, body = DocumentStatus), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such document, it is neither dead nor pending, or it is being delivered")))]
 pub(crate) async fn abandon_document<S: Store>(
     context: Context<S>,
+    permit: Permit,
     Path(id): Path<String>,
 ) -> JsonResult<DocumentStatus> {
-    apply_action(&context, &id, DocumentAction::Abandon).await
+    apply_action(&context, &permit, &id, DocumentAction::Abandon).await
 }
 
 /// Deliver all dead documents again
@@ -138,9 +174,10 @@ pub(crate) async fn abandon_document<S: Store>(
     responses((status = 200, body = DecisionCount), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The query is invalid, or the store failed")))]
 pub(crate) async fn retry_dead_documents<S: Store>(
     context: Context<S>,
+    permit: Permit,
     uri: Uri,
 ) -> JsonResult<DecisionCount> {
-    apply_action_to_dead(&context, &uri, DocumentAction::Retry).await
+    apply_action_to_dead(&context, &permit, &uri, DocumentAction::Retry).await
 }
 
 /// Abandon all dead documents
@@ -149,18 +186,21 @@ pub(crate) async fn retry_dead_documents<S: Store>(
     responses((status = 200, body = DecisionCount), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The query is invalid, or the store failed")))]
 pub(crate) async fn abandon_dead_documents<S: Store>(
     context: Context<S>,
+    permit: Permit,
     uri: Uri,
 ) -> JsonResult<DecisionCount> {
-    apply_action_to_dead(&context, &uri, DocumentAction::Abandon).await
+    apply_action_to_dead(&context, &permit, &uri, DocumentAction::Abandon).await
 }
 
 /// Never touches pending documents, whose delivery may be under way.
 async fn apply_action_to_dead<S: Store>(
     context: &Context<S>,
+    permit: &Permit,
     uri: &Uri,
     action: DocumentAction,
 ) -> JsonResult<DecisionCount> {
-    let filter = parse_filter(&mut ListQuery::parse(uri, query::SMALL_PAGE)?)?;
+    permit.permissions().check_all_scopes()?;
+    let filter = parse_filter(permit, &mut ListQuery::parse(uri, query::SMALL_PAGE)?)?;
     if let Some(state) = filter.state.filter(|state| *state != DocumentState::Dead) {
         let problem = "cannot be changed together: only dead documents can";
         return Err(query::bad_value("state", state.name(), problem));
@@ -180,12 +220,13 @@ fn delivery_under_way(document: &Document) -> Problem {
 
 pub(super) async fn apply_action<S: Store>(
     context: &Context<S>,
+    permit: &Permit,
     id: &str,
     action: DocumentAction,
 ) -> JsonResult<DocumentStatus> {
     let document_id = match id.parse() {
-        Ok(document_id) => document_id,
-        Err(_) => find_only(context, id, None).await?.id,
+        Ok(document_id) if permit.permissions().is_unlimited() => document_id,
+        _ => find_only(context, permit, id, None).await?.id,
     };
     match context.machine.apply_action(document_id, action).await? {
         ActionOutcome::Done(document) => Ok(Json(to_api_status(&document))),

@@ -6,10 +6,11 @@ use std::time::Duration;
 use axum::Json;
 use axum::http::StatusCode;
 use bates_api::{Day, DocumentStatus, Reservation, ReservationRequest};
-use bates_core::{DocumentAction, DocumentContent, DocumentFilter, ErrorCode, ScopeParams, Store};
+use bates_core::{DocumentAction, DocumentContent, DocumentFilter, ErrorCode, Store};
 
 use super::assign::KeyedCaller;
 use super::outbox::apply_action;
+use crate::http::permit::Permit;
 use crate::http::problem::{JsonResult, Problem, Result};
 use crate::http::query::truncate;
 use crate::http::request::OptionalJsonBody;
@@ -41,9 +42,11 @@ pub(crate) async fn reserve_number<S: Store>(
     }
     let digest_content = format!(r#"{{"reservation":{seconds}}}"#);
     let key = caller.idempotency(&request.scope, request.date, &digest_content)?;
-    let params = ScopeParams { parameters: &request.scope.pairs(), date: request.date.map(Day::date) };
+    let pairs = request.scope.pairs();
+    let params = caller.permit.scope(&pairs, request.date.map(Day::date))?;
     let content = DocumentContent::Reservation(Duration::from_secs(seconds));
-    let assignment = context.machine.assign(&entry, params, content, key, caller.caller.name()).await?;
+    let assignment =
+        context.machine.assign(&entry, params, content, key, caller.permit.caller.name()).await?;
     let filter = DocumentFilter { document_id: Some(assignment.document_id), ..DocumentFilter::default() };
     let document = context.machine.documents(filter, None, 1).await?.pop();
     let status = if assignment.is_new { StatusCode::CREATED } else { StatusCode::OK };
@@ -62,9 +65,10 @@ pub(crate) async fn reserve_number<S: Store>(
     responses((status = 200, body = DocumentStatus), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such reservation, or it was voided")))]
 pub(crate) async fn confirm_reservation<S: Store>(
     context: Context<S>,
+    permit: Permit,
     Path(token): Path<String>,
 ) -> JsonResult<DocumentStatus> {
-    apply_action(&context, check_token(&token)?, DocumentAction::Confirm).await
+    apply_action(&context, &permit, check_token(&token)?, DocumentAction::Confirm).await
 }
 
 /// Void a reservation: its document will not be saved
@@ -75,9 +79,10 @@ pub(crate) async fn confirm_reservation<S: Store>(
     responses((status = 200, body = DocumentStatus), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such reservation, or it was confirmed")))]
 pub(crate) async fn void_reservation<S: Store>(
     context: Context<S>,
+    permit: Permit,
     Path(token): Path<String>,
 ) -> JsonResult<DocumentStatus> {
-    apply_action(&context, check_token(&token)?, DocumentAction::Void).await
+    apply_action(&context, &permit, check_token(&token)?, DocumentAction::Void).await
 }
 
 /// Refuses a number in place of the token: other callers may know the number.

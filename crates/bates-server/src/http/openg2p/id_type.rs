@@ -9,6 +9,7 @@ use bates_core::{ErrorCode, SeriesEntry, Store};
 use bates_pattern::Check;
 
 use super::envelope::{Failure, UNKNOWN_TYPE};
+use crate::http::permit::Permit;
 use crate::http::routes::Context;
 
 /// How many digits an ID has, if the series is an ID type: shuffled, without parameters, and only digits with a Verhoeff
@@ -31,8 +32,13 @@ pub(super) fn list<S: Store>(context: &Context<S>) -> BTreeMap<String, (Arc<Seri
     registry.entries().filter_map(id_type).collect()
 }
 
-pub(super) async fn find<S: Store>(context: &Context<S>, name: &str) -> Result<Arc<SeriesEntry>, Failure> {
+pub(super) async fn find<S: Store>(
+    context: &Context<S>,
+    permit: &Permit,
+    name: &str,
+) -> Result<Arc<SeriesEntry>, Failure> {
     let entry = context.machine.series_or_sync(name).await;
+    let entry = entry.filter(|entry| permit.sees_all_of(entry.series().name()));
     let unknown = || Failure::new(UNKNOWN_TYPE, format!("there is no ID type {name:?}"));
     entry.filter(|entry| id_length(entry).is_some()).ok_or_else(unknown)
 }

@@ -1,6 +1,5 @@
 //! Issues one ID or many, and validates IDs.
 
-use axum::extract::Extension;
 use axum::http::Uri;
 use bates_api::Reason;
 use bates_core::{Actor, ErrorCode, Numbers, ScopeParams, Store};
@@ -9,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::envelope::{Envelope, Failure, NO_ID_AVAILABLE, Success};
 use super::id_type::{self, IdPath};
-use crate::Caller;
+use crate::http::permit::Permit;
 use crate::http::request;
 use crate::http::routes::Context;
 use crate::http::trace::to_api_reasons;
@@ -55,10 +54,10 @@ pub(crate) struct IdVerdict {
         (status = "default", body = Envelope<IssuedId>, description = "No ID was issued; `errors` says why")))]
 pub(crate) async fn issue_id<S: Store>(
     context: Context<S>,
-    Extension(caller): Extension<Caller>,
+    permit: Permit,
     path: IdPath,
 ) -> Result<Success<IssuedId>, Failure> {
-    let ids = take_ids(&context, &path, 1, &caller).await?;
+    let ids = take_ids(&context, &path, 1, &permit).await?;
     let id = ids.into_iter().next().ok_or_else(|| Failure::new(NO_ID_AVAILABLE, "no ID was issued"))?;
     Ok(Success(IssuedId { id }))
 }
@@ -73,22 +72,22 @@ pub(crate) async fn issue_id<S: Store>(
         (status = "default", body = Envelope<IssuedIds>, description = "No ID was issued; `errors` says why")))]
 pub(crate) async fn issue_ids<S: Store>(
     context: Context<S>,
-    Extension(caller): Extension<Caller>,
+    permit: Permit,
     path: IdPath,
     uri: Uri,
 ) -> Result<Success<IssuedIds>, Failure> {
     let count = parse_count(uri.query().unwrap_or_default())?;
-    Ok(Success(IssuedIds { ids: take_ids(&context, &path, count, &caller).await? }))
+    Ok(Success(IssuedIds { ids: take_ids(&context, &path, count, &permit).await? }))
 }
 
 async fn take_ids<S: Store>(
     context: &Context<S>,
     path: &IdPath,
     count: u64,
-    caller: &Caller,
+    permit: &Permit,
 ) -> Result<Vec<String>, Failure> {
-    let entry = id_type::find(context, &path.id_type).await?;
-    let actor = Actor::http(caller.name());
+    let entry = id_type::find(context, permit, &path.id_type).await?;
+    let actor = Actor::http(permit.caller.name());
     let numbers: Numbers = context.machine.next(&entry, ScopeParams::default(), count, actor).await?;
     Ok(numbers.iter().map(|(_, number)| number.to_owned()).collect())
 }
@@ -118,8 +117,9 @@ fn parse_count(query: &str) -> Result<u64, Failure> {
         (status = "default", body = Envelope<IdVerdict>, description = "There is no such ID type, or the ID has other characters than digits")))]
 pub(crate) async fn validate_id<S: Store>(
     context: Context<S>,
+    permit: Permit,
     IdPath { id_type, id }: IdPath,
 ) -> Result<Success<IdVerdict>, Failure> {
-    let verdict = id_type::find(&context, &id_type).await?.series().pattern().validate(&id);
+    let verdict = id_type::find(&context, &permit, &id_type).await?.series().pattern().validate(&id);
     Ok(Success(IdVerdict { id, valid: verdict.is_valid(), reasons: to_api_reasons(&verdict) }))
 }

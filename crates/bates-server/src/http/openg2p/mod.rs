@@ -11,11 +11,13 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::get;
+use bates_core::Right::{Read, Take};
 use bates_core::{ErrorCode, Store};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::openapi;
+use super::permit::needs;
 use super::routes::ServerState;
 use envelope::Failure;
 
@@ -26,12 +28,12 @@ pub(super) const BASE: &str = "/v1/idgenerator";
 
 pub(super) fn routes<S: Store>() -> (Router<Arc<ServerState<S>>>, utoipa::openapi::OpenApi) {
     let (router, api) = OpenApiRouter::new()
-        .routes(routes!(issue::issue_id))
-        .routes(routes!(issue::issue_ids))
-        .routes(routes!(issue::validate_id))
+        .routes(needs(Take, routes!(issue::issue_id)))
+        .routes(needs(Take, routes!(issue::issue_ids)))
+        .routes(needs(Read, routes!(issue::validate_id)))
         .routes(routes!(status::check_health))
         .routes(routes!(status::show_version))
-        .routes(routes!(status::show_config))
+        .routes(needs(Read, routes!(status::show_config)))
         .split_for_parts();
     let not_found = async || Failure::with_bates_code(ErrorCode::NOT_FOUND, "there is nothing at this path");
     let router = router

@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 
 use super::envelope::{Envelope, Failure, NOT_READY, STORE_UNAVAILABLE, Success};
 use super::id_type;
+use crate::http::permit::Permit;
 use crate::http::routes::Context;
 
 /// The health of the service.
@@ -113,8 +114,9 @@ pub(crate) async fn show_version() -> Success<BuildInfo> {
 
 /// Show the ID types and their rules
 #[utoipa::path(get, path = "/config", tag = "openg2p", responses((status = 200, body = Envelope<IdTypeConfig>)))]
-pub(crate) async fn show_config<S: Store>(context: Context<S>) -> Success<IdTypeConfig> {
-    let types = id_type::list(&context);
+pub(crate) async fn show_config<S: Store>(context: Context<S>, permit: Permit) -> Success<IdTypeConfig> {
+    let mut types = id_type::list(&context);
+    types.retain(|_, (entry, _)| permit.sees_all_of(entry.series().name()));
     let first = types.values().next().map(|(entry, _)| FilterRules::of_series(entry));
     let filter_rules = first.unwrap_or_else(|| FilterRules::from_limits(&Limits::default()));
     let id_types = types.into_iter().map(|(name, (entry, id_length))| {

@@ -1,5 +1,7 @@
 //! `CLIENT`: the connected clients and their names.
 
+use bates_core::Right;
+
 use super::super::session::Session;
 use super::{Call, Command, Reply, printable};
 
@@ -70,17 +72,21 @@ fn set_info(command: Command<'_>, session: &Session, reply: &mut Reply<'_>) {
 /// `CLIENT LIST [TYPE normal] [ID id …]`.
 fn list(command: Command<'_>, session: &Session, reply: &mut Reply<'_>) {
     let clients = &session.shared.clients;
+    // The addresses of other callers are for operators of the whole server.
+    let permissions = session.caller().permissions();
+    let sees_all = permissions.has(Right::Operate) && permissions.is_unlimited();
+    let sees = |id: u64| sees_all || id == session.client.id;
     match command.arg(2).map(<[u8]>::to_ascii_uppercase).as_deref() {
-        None => reply.verbatim(&clients.lines(|_| true)),
+        None => reply.verbatim(&clients.lines(sees)),
         Some(b"TYPE") if command.arg_count() == 4 => {
             // This server has no clients of the other types: replica, master, pubsub.
             let is_normal = command.arg(3).is_some_and(|kind| kind.eq_ignore_ascii_case(b"normal"));
-            reply.verbatim(&clients.lines(|_| is_normal));
+            reply.verbatim(&clients.lines(|id| is_normal && sees(id)));
         }
         Some(b"ID") if command.arg_count() > 3 => {
             let number = |text: &[u8]| std::str::from_utf8(text).ok()?.parse::<u64>().ok();
             match command.args().skip(3).map(number).collect::<Option<Vec<u64>>>() {
-                Some(ids) => reply.verbatim(&clients.lines(|id| ids.contains(&id))),
+                Some(ids) => reply.verbatim(&clients.lines(|id| ids.contains(&id) && sees(id))),
                 None => reply.error("ERR", "Invalid client ID"),
             }
         }

@@ -41,8 +41,8 @@ fn write_info(spec: &Spec, reply: &mut Reply<'_>) {
     reply.array(10);
     reply.bulk(spec.name.as_bytes());
     reply.integer(spec.arity.into());
-    reply.set(spec.flags.len());
-    for flag in spec.flags {
+    reply.set(spec.class.flags.len());
+    for flag in spec.class.flags {
         reply.simple(flag);
     }
     for _ in ["first key", "last key", "step"] {

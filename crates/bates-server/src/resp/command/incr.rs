@@ -1,14 +1,25 @@
 //! `INCR`: the next number of a scope, as an integer. Invariant: a number from memory needs no allocation.
 
-use bates_core::{Machine, Store, TakenPositions};
+use bates_core::{Machine, Right, Store, TakenPositions};
 
-use super::request::refuse_increment;
+use super::request::{deny_key, refuse_increment};
 use super::{Action, Call, Outcome, Reply};
 
 /// Takes `count` consecutive numbers; more than one for `INCRBY`.
-pub(super) fn run<S: Store>(count: u64, call: &mut Call<'_>, machine: &Machine<S>) -> Outcome {
+pub(super) fn run<S: Store>(
+    count: u64,
+    right: Option<Right>,
+    call: &mut Call<'_>,
+    machine: &Machine<S>,
+) -> Outcome {
     let Some(key) = call.key() else { return Outcome::Answered };
     let Some(entry) = machine.series_by_key(key) else { return Action::Take(count).defer(key) };
+    if let Some(right) = right
+        && let Err(denial) = call.session.check_key(right, &entry, key)
+    {
+        deny_key(&mut call.reply(), key, &denial);
+        return Outcome::Answered;
+    }
     if !entry.numbers_are_positions() {
         refuse_increment(&mut call.reply(), &entry);
         return Outcome::Answered;

@@ -30,13 +30,13 @@ mod validate;
 
 use std::fmt::Display;
 
-use bates_core::{Machine, Store};
+use bates_core::{Machine, Right, SeriesEntry, Store};
 
 use super::session::Session;
 use super::{Command, Reply};
 
 use request::{Action, Request};
-use table::Handler;
+use table::{Handler, Spec};
 
 pub(super) struct Call<'c> {
     pub(super) command: Command<'c>,
@@ -61,39 +61,58 @@ pub(super) fn execute<S: Store>(mut call: Call<'_>, machine: &Machine<S>) -> Out
     let mut name = [0; NAME_BYTES_MAX];
     let name = lower(call.command.name(), &mut name);
     let spec = table::find(name);
-    if !call.session.is_authenticated() && !spec.is_some_and(table::Spec::needs_no_auth) {
+    if !call.session.is_authenticated() && !spec.is_some_and(Spec::needs_no_auth) {
         return call.fail("NOAUTH", "Authentication required.");
     }
     match spec {
         None => unknown::run(name, &mut call),
-        Some(spec) if spec.takes(call.command.arg_count()) => run(spec.handler, &mut call, machine),
+        Some(spec) if spec.takes(call.command.arg_count()) => run(spec, &mut call, machine),
         Some(_) => call.wrong_arguments(),
     }
 }
 
-fn run<S: Store>(handler: Handler, call: &mut Call<'_>, machine: &Machine<S>) -> Outcome {
-    match handler {
-        Handler::Incr => return incr::run(1, call, machine),
-        Handler::IncrBy => return incrby::run(call, machine),
-        Handler::Pop => return lpop::run(call),
-        Handler::Inspect(answer) => return Action::Inspect(answer).defer_by_key(call),
-        Handler::Execute(run) | Handler::Login(run) => return run(call),
-        Handler::Answer(run) => run(call),
-        Handler::Time => time::run(call, machine.now()),
-        Handler::Info => info::run(call, machine.registry().len()),
+fn run<S: Store>(spec: &Spec, call: &mut Call<'_>, machine: &Machine<S>) -> Outcome {
+    let outcome = match spec.handler {
+        Handler::Incr => incr::run(1, spec.class.right, call, machine),
+        Handler::IncrBy => incrby::run(spec.class.right, call, machine),
+        Handler::Pop => lpop::run(call),
+        Handler::Inspect(answer) => Action::Inspect(answer).defer_by_key(call),
+        Handler::Execute(run) | Handler::Login(run) => run(call),
+        Handler::Answer(run) => answered(run(call)),
+        Handler::Time => answered(time::run(call, machine.now())),
+        Handler::Info => answered(info::run(call, count_visible(call.session, machine))),
+    };
+    match outcome {
+        Outcome::Deferred(request) => Outcome::Deferred(request.needs(spec.class.right)),
+        outcome => outcome,
     }
+}
+
+fn answered((): ()) -> Outcome {
     Outcome::Answered
+}
+
+/// How many series the caller may read.
+fn count_visible<S: Store>(session: &Session, machine: &Machine<S>) -> usize {
+    let registry = machine.registry();
+    registry.entries().filter(|entry| session.check(Right::Read, entry).is_ok()).count()
 }
 
 /// Starts fetching numbers for a command that issues them by key. Returns whether to go on with the next command: not
 /// after one that changes whether later ones may run.
-pub(super) fn prefetch<S: Store>(command: Command<'_>, machine: &Machine<S>) -> bool {
+pub(super) fn prefetch<S: Store>(command: Command<'_>, session: &Session, machine: &Machine<S>) -> bool {
     let mut name = [0; NAME_BYTES_MAX];
     let Some(spec) = table::find(lower(command.name(), &mut name)) else { return true };
-    let would_issue = |key: &str| match spec.handler {
-        Handler::Incr => machine.series_by_key(key).is_some_and(|entry| entry.numbers_are_positions()),
-        Handler::Pop => lpop::would_issue(command),
-        _ => false,
+    let may_take = |key: &str, entry: &SeriesEntry| {
+        spec.class.right.is_none_or(|right| session.check_key(right, entry, key).is_ok())
+    };
+    let would_issue = |key: &str| {
+        let Some(entry) = machine.series_by_key(key) else { return false };
+        match spec.handler {
+            Handler::Incr => entry.numbers_are_positions() && may_take(key, &entry),
+            Handler::Pop => lpop::would_issue(command) && may_take(key, &entry),
+            _ => false,
+        }
     };
     if spec.takes(command.arg_count())
         && let Some(Ok(key)) = command.arg(1).map(std::str::from_utf8)

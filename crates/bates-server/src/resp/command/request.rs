@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use bates_api::Day;
-use bates_core::{Actor, ErrorCode, Machine, Peek, ScopeParams, SeriesEntry, Store};
+use bates_core::{Actor, Denial, ErrorCode, Machine, Peek, Right, ScopeParams, SeriesEntry, Store};
 
 use super::super::session::Session;
 use super::lpop::{self, LIST_MAX};
@@ -14,11 +14,19 @@ use super::{Call, Outcome, Reply, incr, parse_count, printable, validate};
 pub(in super::super) struct Request {
     target: Target,
     action: Action,
+    /// What the caller needs for the series; the table of commands sets it.
+    right: Option<Right>,
 }
 
 enum Target {
     Key(Box<str>),
-    Series { name: Box<[u8]>, parameters: Vec<(String, String)>, date: Option<Day> },
+    Series {
+        name: Box<[u8]>,
+        parameters: Vec<(String, String)>,
+        date: Option<Day>,
+        /// Whether the command is about the series, and not about one of its scopes.
+        is_whole: bool,
+    },
 }
 
 pub(super) enum Action {
@@ -50,7 +58,7 @@ impl<'c> Call<'c> {
 
 impl Action {
     pub(super) fn defer(self, key: &str) -> Outcome {
-        Outcome::Deferred(Request { target: Target::Key(key.into()), action: self })
+        Outcome::Deferred(Request { target: Target::Key(key.into()), action: self, right: None })
     }
 
     pub(super) fn defer_by_key(self, call: &mut Call<'_>) -> Outcome {
@@ -82,7 +90,9 @@ impl Action {
             }
         }
         let name = command.arg(1).unwrap_or_default().into();
-        Outcome::Deferred(Request { target: Target::Series { name, parameters, date }, action: self })
+        let is_whole = matches!(self, Self::Validate(_));
+        let target = Target::Series { name, parameters, date, is_whole };
+        Outcome::Deferred(Request { target, action: self, right: None })
     }
 }
 
@@ -112,6 +122,25 @@ impl Target {
         }
     }
 
+    /// Whether the caller may use the scope so. A text is validated by its series alone.
+    fn check(&self, session: &Session, right: Right, entry: &SeriesEntry) -> Result<(), Denial> {
+        session.check(right, entry)?;
+        let permissions = session.caller().permissions();
+        let names_scope = !matches!(self, Self::Series { is_whole: true, .. });
+        if permissions.has_all_scopes() || !names_scope {
+            return Ok(());
+        }
+        permissions.check_scope(&self.parameters(entry))
+    }
+
+    /// A series that the caller may not read is answered as one that does not exist.
+    fn deny(&self, reply: &mut Reply<'_>, denial: &Denial) {
+        match denial {
+            Denial::UnseenSeries(_) => self.refuse(reply),
+            denial => refuse(reply, denial.code(), denial),
+        }
+    }
+
     fn parameters<'t>(&'t self, entry: &'t SeriesEntry) -> Vec<(&'t str, &'t str)> {
         match self {
             Self::Key(key) => {
@@ -126,10 +155,19 @@ impl Target {
 }
 
 impl Request {
+    pub(super) fn needs(self, right: Option<Right>) -> Self {
+        Self { right, ..self }
+    }
+
     pub(crate) async fn answer<S: Store>(self, session: &Session, machine: &Machine<S>, out: &mut Vec<u8>) {
-        let Self { target, action } = self;
+        let Self { target, action, right } = self;
         let mut reply = Reply::new(out, session.protocol);
         let Some(entry) = target.find(machine).await else { return target.refuse(&mut reply) };
+        if let Some(right) = right
+            && let Err(denial) = target.check(session, right, &entry)
+        {
+            return target.deny(&mut reply, &denial);
+        }
         let date = if let Target::Series { date, .. } = target { date.map(Day::date) } else { None };
         let params = ScopeParams { parameters: &target.parameters(&entry), date };
         let actor = Actor::resp(session.caller().name());
@@ -156,6 +194,14 @@ impl Request {
 
 pub(super) fn refuse(reply: &mut Reply<'_>, code: ErrorCode, sentence: impl Display) {
     reply.error(code.resp_prefix(), format_args!("{code}: {sentence}"));
+}
+
+/// A key of a series that the caller may not read is answered as one that no series has.
+pub(super) fn deny_key(reply: &mut Reply<'_>, key: &str, denial: &Denial) {
+    match denial {
+        Denial::UnseenSeries(_) => refuse_key(reply, key.as_bytes()),
+        denial => refuse(reply, denial.code(), denial),
+    }
 }
 
 fn refuse_key(reply: &mut Reply<'_>, key: &[u8]) {

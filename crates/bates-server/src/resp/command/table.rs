@@ -1,7 +1,7 @@
-//! The table of commands: name, number of arguments, key, flags. Dispatch, the check of arguments, the check of
+//! The table of commands: name, number of arguments, key, right, flags. Dispatch, the check of arguments, the check of
 //! authentication and the answers of `COMMAND` come from here.
 
-use bates_core::{Peek, SeriesEntry};
+use bates_core::{Peek, Right, SeriesEntry};
 
 use super::{
     Call, Outcome, Reply, auth, client, commands, config, echo, exists, get, hello, llen, next, peek, ping,
@@ -17,10 +17,18 @@ pub(super) struct Spec {
     pub(super) arity: i8,
     /// Whether the first argument after the name is a key; no other argument is.
     pub(super) has_key: bool,
-    /// As Redis names them.
-    pub(super) flags: &'static [&'static str],
+    pub(super) class: Class,
     pub(super) group: &'static str,
     pub(super) summary: &'static str,
+}
+
+/// What a command needs, and how Redis would mark it.
+#[derive(Clone, Copy)]
+pub(super) struct Class {
+    /// For the series that the command names; `None` if it names none.
+    pub(super) right: Option<Right>,
+    /// As Redis names them.
+    pub(super) flags: &'static [&'static str],
 }
 
 /// How a command is run.
@@ -41,11 +49,11 @@ pub(super) enum Handler {
     Login(fn(&mut Call<'_>) -> Outcome),
 }
 
-const WRITE: &[&str] = &["write", "fast"];
-const READ: &[&str] = &["readonly", "fast"];
-const BASIC: &[&str] = &["noscript", "loading", "stale", "fast"];
+const WRITE: Class = Class { right: Some(Right::Take), flags: &["write", "fast"] };
+const READ: Class = Class { right: Some(Right::Read), flags: &["readonly", "fast"] };
+const BASIC: Class = Class { right: None, flags: &["noscript", "loading", "stale", "fast"] };
 /// `no_auth`: allowed before authentication.
-const NO_AUTH: &[&str] = &["noscript", "loading", "stale", "fast", "no_auth"];
+const NO_AUTH: Class = Class { right: None, flags: &["noscript", "loading", "stale", "fast", "no_auth"] };
 
 const HELLO: &str = "Selects the version of the protocol, and may authenticate.";
 
@@ -90,7 +98,7 @@ impl Spec {
     }
 
     pub(super) fn needs_no_auth(&self) -> bool {
-        self.flags.contains(&"no_auth")
+        self.class.flags.contains(&"no_auth")
     }
 }
 
@@ -98,12 +106,12 @@ const fn spec(
     handler: Handler,
     name: &'static str,
     arity: i8,
-    flags: &'static [&'static str],
+    class: Class,
     group: &'static str,
     summary: &'static str,
 ) -> Spec {
     let has_key = matches!(handler, Incr | IncrBy | Pop | Inspect(_));
-    Spec { handler, name, arity, has_key, flags, group, summary }
+    Spec { handler, name, arity, has_key, class, group, summary }
 }
 
 #[cfg(test)]
@@ -123,6 +131,16 @@ mod tests {
     fn only_commands_that_authenticate_or_end_need_no_auth() {
         let names: Vec<_> = TABLE.iter().filter(|spec| spec.needs_no_auth()).map(|spec| spec.name).collect();
         assert_eq!(names, ["hello", "auth", "reset", "quit"]);
+    }
+
+    #[test]
+    fn every_command_that_names_a_series_needs_a_right() {
+        for spec in &TABLE {
+            let names_series = spec.has_key || spec.group == "bates";
+            assert_eq!(spec.class.right.is_some(), names_series, "{}", spec.name);
+            let takes = matches!(spec.handler, Incr | IncrBy | Pop) || spec.name == "bates.next";
+            assert_eq!(spec.class.right == Some(Right::Take), takes, "{}", spec.name);
+        }
     }
 
     #[test]

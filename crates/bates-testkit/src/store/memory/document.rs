@@ -212,7 +212,8 @@ impl DocumentRow {
 
     fn is_match(&self, filter: &DocumentFilter) -> bool {
         let Document { id: document_id, scope_id, state, number, .. } = &self.document;
-        filter.document_id.is_none_or(|wanted| wanted == *document_id)
+        filter.among.contains(&scope_id.series)
+            && filter.document_id.is_none_or(|wanted| wanted == *document_id)
             && filter.series.as_ref().is_none_or(|wanted| *wanted == scope_id.series)
             && filter.scope.as_ref().is_none_or(|wanted| *wanted == scope_id.scope)
             && filter.state.is_none_or(|wanted| wanted == *state)

@@ -11,10 +11,12 @@ use serde_json::Value;
 use super::http::exchange;
 
 /// The shared secret and two named tokens.
-pub(super) const TOKENS: [(&str, &str); 3] = [
+pub(super) const TOKENS: [(&str, &str); 5] = [
     ("BATES_SECRET", "shared"),
     ("BATES_TOKENS__REGISTRY__SECRET", "one"),
+    ("BATES_TOKENS__REGISTRY__MAY", "read,take"),
     ("BATES_TOKENS__CLINIC__SECRET", "two"),
+    ("BATES_TOKENS__CLINIC__MAY", "read,take"),
 ];
 
 /// Sends a request with a secret and extra headers, and returns the status and the body.

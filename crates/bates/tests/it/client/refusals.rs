@@ -9,7 +9,7 @@ use super::{Stage, builder};
 #[tokio::test]
 async fn only_clients_with_a_valid_secret_get_numbers() {
     let tokens = [("BATES_SECRET", "open sesame"), ("BATES_TOKENS__CLINIC__SECRET", "open clinic")];
-    let stage = Stage::with(&tokens);
+    let stage = Stage::with(&[tokens[0], tokens[1], ("BATES_TOKENS__CLINIC__MAY", "read,take")]);
     let client = |secret: &str| builder(stage.server.http).secret(secret).build().unwrap();
     for (_, secret) in tokens {
         client(secret).series("ticket").next().await.unwrap();

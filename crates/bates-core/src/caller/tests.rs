@@ -1,0 +1,69 @@
+use std::collections::BTreeSet;
+
+use super::*;
+
+fn name(text: &str) -> SeriesName {
+    text.parse().expect("a name")
+}
+
+fn patterns(texts: &[&str]) -> SeriesSet {
+    SeriesSet::Patterns(texts.iter().map(|text| text.parse().expect("a pattern")).collect())
+}
+
+#[test]
+fn a_prefix_covers_whole_parts_of_names_only() {
+    let set = patterns(&["acme.*", "document"]);
+    for covered in ["acme.invoice", "acme.a.b", "document"] {
+        assert!(set.contains(&name(covered)), "{covered}");
+    }
+    for other in ["acme", "acme2.invoice", "acme-invoice", "documents", "document.a", "other"] {
+        assert!(!set.contains(&name(other)), "{other}");
+    }
+    assert!(SeriesSet::All.contains(&name("anything")));
+}
+
+#[test]
+fn a_pattern_is_a_name_or_a_prefix_that_ends_at_a_dot() {
+    for bad in ["", "*", "acme*", ".*", "acme..*", "acme.*.*", "a*b", "Acme.*", "acme.", "acme.*\n"] {
+        assert!(bad.parse::<SeriesPattern>().is_err(), "{bad:?}");
+    }
+}
+
+/// Every set of rights, every right, a series inside and one outside.
+#[test]
+fn a_series_that_may_not_be_read_does_not_exist_and_one_that_may_be_read_is_refused() {
+    let (own, other) = (name("acme.invoice"), name("other.invoice"));
+    for bits in 0..1_u8 << Right::ALL.len() {
+        let held: BTreeSet<Right> =
+            Right::ALL.into_iter().filter(|right| bits & (1 << *right as u8) != 0).collect();
+        let permissions = Permissions::new(held.iter().copied().collect(), patterns(&["acme.*"]));
+        for right in Right::ALL {
+            let expected = match (held.contains(&right), held.contains(&Right::Read)) {
+                (true, _) => None,
+                (false, true) => Some(ErrorCode::FORBIDDEN),
+                (false, false) => Some(ErrorCode::UNKNOWN_SERIES),
+            };
+            assert_eq!(permissions.check(right, &own).err().map(|denial| denial.code()), expected);
+            let denial = permissions.check(right, &other).expect_err("another tenant's series");
+            assert_eq!(denial, Denial::UnseenSeries("other.invoice".into()));
+        }
+    }
+}
+
+#[test]
+fn a_rule_admits_only_scopes_with_one_of_its_values() {
+    let rule = |parameter: &str, values: &[&str]| ScopeRule {
+        parameter: parameter.into(),
+        values: values.iter().map(|value| (*value).into()).collect(),
+    };
+    let permissions = Permissions::all().with_scope(vec![rule("project", &["PROJ", "X9"])]);
+    assert_eq!(permissions.check_scope(&[("type", "1"), ("project", "X9")]), Ok(()));
+    for other in [&[("project", "OTHER")][..], &[("type", "PROJ")], &[], &[("project", "PROJ2")]] {
+        assert_eq!(permissions.check_scope(other), Err(Denial::OtherScope("project".into())), "{other:?}");
+    }
+    let key = ScopeKey::named([("project", "PROJ"), ("type", "9")], Some("2026")).expect("a scope");
+    assert_eq!(permissions.check_scope_key(&key), Ok(()));
+    assert_eq!(permissions.check_all_scopes(), Err(Denial::ManyScopes));
+    let both = permissions.with_scope(vec![rule("project", &["PROJ"]), rule("type", &["8"])]);
+    assert_eq!(both.check_scope_key(&key), Err(Denial::OtherScope("type".into())));
+}

@@ -1,0 +1,162 @@
+//! Which right a route needs, and what a caller with it may reach. `routes.rs` is the table.
+//!
+//! Must never let a request reach a handler without a right: [`needs`] wraps every route that is not public.
+
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::task::{Context, Poll};
+
+use axum::extract::{FromRequestParts, Request};
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use bates_core::{
+    Denial, ErrorCode, Permissions, Right, ScopeId, ScopeKey, ScopeParams, SeriesName, StoreResult,
+};
+use bates_pattern::Date;
+use futures_util::future::Either;
+use tower_layer::Layer;
+use tower_service::Service;
+use utoipa_axum::router::UtoipaMethodRouter;
+
+use super::problem::{Problem, Result};
+use crate::Caller;
+
+/// Routes that a caller reaches only with this right.
+pub(super) fn needs<S: Clone + Send + Sync + 'static>(
+    right: Right,
+    (schemas, paths, methods): UtoipaMethodRouter<S>,
+) -> UtoipaMethodRouter<S> {
+    (schemas, paths, methods.layer(GuardLayer(right)))
+}
+
+#[derive(Clone)]
+pub(super) struct GuardLayer(pub(super) Right);
+
+impl<T> Layer<T> for GuardLayer {
+    type Service = Guard<T>;
+
+    fn layer(&self, inner: T) -> Guard<T> {
+        Guard { inner, right: self.0 }
+    }
+}
+
+#[derive(Clone)]
+pub(super) struct Guard<T> {
+    inner: T,
+    right: Right,
+}
+
+impl<T: Service<Request, Response = Response, Error = Infallible>> Service<Request> for Guard<T> {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Either<Ready<Result<Response, Infallible>>, T::Future>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, mut request: Request) -> Self::Future {
+        let caller = request.extensions().get::<Caller>().cloned();
+        let checked = match &caller {
+            Some(caller) => check_right(caller.permissions(), self.right, request.uri().path()),
+            // No request comes here without admission.
+            None => Err(Denial::MissingRight(self.right)),
+        };
+        match (checked, caller) {
+            (Ok(()), Some(caller)) => {
+                request.extensions_mut().insert(Permit { caller, right: self.right });
+                Either::Right(self.inner.call(request))
+            }
+            (Err(denial), _) => Either::Left(ready(Ok(Problem::from(denial).into_response()))),
+            (Ok(()), None) => unreachable!("without a caller, the check fails"),
+        }
+    }
+}
+
+/// Without the right, a series in the path is still told apart: one that the caller may not read does not exist for it.
+fn check_right(permissions: &Permissions, right: Right, path: &str) -> Result<(), Denial> {
+    if permissions.has(right) {
+        return Ok(());
+    }
+    let series = path.strip_prefix("/v1/series/").and_then(|rest| rest.split('/').next());
+    match series.and_then(|name| name.parse::<SeriesName>().ok()) {
+        Some(series) => permissions.check(right, &series),
+        None => Err(Denial::MissingRight(right)),
+    }
+}
+
+/// The caller of a request, and the right that its route needs, which the caller has for some series.
+#[derive(Clone, Debug)]
+pub(in crate::http) struct Permit {
+    pub(super) caller: Caller,
+    right: Right,
+}
+
+impl Permit {
+    pub(super) fn permissions(&self) -> &Permissions {
+        self.caller.permissions()
+    }
+
+    pub(super) fn check_series(&self, series: &SeriesName) -> Result<(), Denial> {
+        self.permissions().check(self.right, series)
+    }
+
+    /// Whether the caller may use every scope of the series as the route does.
+    pub(super) fn sees_all_of(&self, series: &SeriesName) -> bool {
+        self.permissions().has_all_scopes() && self.check_series(series).is_ok()
+    }
+
+    /// Whether the caller may use this scope as the route does.
+    pub(super) fn check_scope_id(&self, scope_id: &ScopeId) -> Result<(), Denial> {
+        self.check_series(&scope_id.series)?;
+        self.permissions().check_scope_key(&scope_id.scope)
+    }
+
+    /// A scope that the request names, if the caller may use it.
+    pub(super) fn scope<'a>(
+        &self,
+        parameters: &'a [(&'a str, &'a str)],
+        date: Option<Date>,
+    ) -> Result<ScopeParams<'a>, Denial> {
+        if !self.permissions().has_all_scopes() {
+            self.permissions().check_scope(parameters)?;
+        }
+        Ok(ScopeParams { parameters, date })
+    }
+}
+
+impl Permit {
+    /// A page of the items whose scope the caller may see. Reads on until the page is full, so that the `after` of a page
+    /// never names an item of another scope.
+    pub(super) async fn page<T, A, F: Future<Output = StoreResult<Vec<T>>>>(
+        &self,
+        limit: usize,
+        mut after: Option<A>,
+        fetch: impl Fn(Option<A>, usize) -> F,
+        after_of: fn(&T) -> A,
+        scope_of: fn(&T) -> &ScopeKey,
+    ) -> StoreResult<Vec<T>> {
+        let mut shown = Vec::new();
+        loop {
+            let items = fetch(after, limit).await?;
+            let is_last = items.len() < limit || self.permissions().has_all_scopes();
+            after = items.last().map(after_of);
+            shown.extend(
+                items.into_iter().filter(|item| self.permissions().check_scope_key(scope_of(item)).is_ok()),
+            );
+            if is_last || shown.len() >= limit {
+                shown.truncate(limit);
+                return Ok(shown);
+            }
+        }
+    }
+}
+
+impl<C: Send + Sync> FromRequestParts<C> for Permit {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &C) -> Result<Self> {
+        let missing = || Problem::new(ErrorCode::FORBIDDEN, "this path has no right assigned to it");
+        parts.extensions.get::<Self>().cloned().ok_or_else(missing)
+    }
+}

@@ -1,0 +1,67 @@
+//! The part of the conformance suite about sets of series: a list shows only the series of its set.
+
+use bates_core::store::prelude::*;
+use bates_core::{
+    AuditFilter, AuditRecord, ClientLease, ClientLeaseFilter, DocumentFilter, GapFilter, GapReason,
+    MissingRange, ScopeId, SeriesSet, Store, UsedLeases,
+};
+
+use super::audit::record;
+use super::client_leases::client_lease;
+use super::exercise::{DataSet, definition, grant, range, request, scope_id, series};
+use super::outbox::document;
+
+/// Names that differ where a pattern of SQL would see a wildcard.
+const NAMES: [&str; 5] = ["acme.a_b", "acme.axb", "acmex.a_b", "acme_b", "other"];
+
+fn set(patterns: &[&str]) -> SeriesSet {
+    SeriesSet::Patterns(patterns.iter().map(|pattern| pattern.parse().expect("a pattern")).collect())
+}
+
+/// The names of the series in each list that the set shows.
+async fn shown<S: Store>(store: &S, among: SeriesSet) -> [Vec<String>; 4] {
+    let name = |scope_id: &ScopeId| scope_id.series.to_string();
+    let filter = DocumentFilter { among: among.clone(), ..DocumentFilter::default() };
+    let documents = store.documents(filter, None, 100).await.expect("a read");
+    let filter = AuditFilter { among: among.clone(), ..AuditFilter::default() };
+    let records = store.records(filter, None, 100).await.expect("a read");
+    let filter = ClientLeaseFilter { among: among.clone(), ..ClientLeaseFilter::default() };
+    let leases = store.client_leases(filter, None, 100).await.expect("a read");
+    let gaps = store.gaps(GapFilter { among, ..GapFilter::default() }, None, 100).await.expect("a read");
+    let mut lists = [
+        documents.iter().map(|document| name(&document.scope_id)).collect::<Vec<_>>(),
+        records.iter().map(|record| name(&record.scope_id)).collect(),
+        leases.iter().map(|lease| name(&lease.scope_id)).collect(),
+        gaps.iter().map(|gap| name(&gap.scope_id)).collect(),
+    ];
+    lists.iter_mut().for_each(|list| list.sort());
+    lists
+}
+
+pub async fn lists_show_only_the_series_of_a_set<D: DataSet>(data: &D) {
+    let store = data.open().await;
+    for name in NAMES {
+        store.pin(definition(name), None).await.expect("a first pin");
+        let scope_id = ScopeId { series: series(name), ..scope_id("a") };
+        grant(&store, request(scope_id.clone(), 50)).await;
+        let assign = bates_core::AssignRequest { scope_id: scope_id.clone(), ..document("a") };
+        store.assign(assign).await.expect("a number");
+        let record = AuditRecord { scope_id: scope_id.clone(), ..record("a", (1, 2), "shop", 0) };
+        store.record(vec![record]).await.expect("a write");
+        let lease = ClientLease { scope_id: scope_id.clone(), ..client_lease("a", &[(1001, 1002)]) };
+        store.put_client_lease(lease, UsedLeases::default()).await.expect("a write");
+        let missing = MissingRange { range: range(1005, 1007), reason: GapReason::CrashSkip };
+        store.replace_gaps(scope_id.series, vec![(scope_id.scope, vec![missing])]).await.expect("a write");
+    }
+    let cases: [(SeriesSet, &[&str]); 5] = [
+        (SeriesSet::All, &NAMES),
+        (set(&["acme.*"]), &["acme.a_b", "acme.axb"]),
+        (set(&["acme.a_b"]), &["acme.a_b"]),
+        (set(&["acme_b", "other"]), &["acme_b", "other"]),
+        (set(&["acme", "none.*"]), &[]),
+    ];
+    for (among, expected) in cases {
+        let lists = shown(&store, among.clone()).await;
+        assert!(lists.iter().all(|list| list == expected), "{among:?}: {lists:?}");
+    }
+}
