@@ -37,7 +37,7 @@ impl LeaseStore for SqliteStore {
         let condition = "id IN (
             SELECT DISTINCT id FROM client_lease
             WHERE (?1 IS NULL OR series_id = (SELECT id FROM series WHERE name = ?1)) AND (?2 IS NULL OR id > ?2)
-                AND series_id IN (SELECT id FROM series, json_each(?4) WHERE name GLOB value)
+                AND series_id IN (SELECT series.id FROM series, json_each(?4) WHERE series.name GLOB value)
             ORDER BY id LIMIT ?3)";
         let (series, after) =
             (filter.series.as_ref().map(SeriesName::as_str), after.as_ref().map(Uuid::as_bytes));

@@ -31,6 +31,7 @@ mod promises;
 mod recalls;
 mod redis_clients;
 mod restored;
+mod rights;
 mod running;
 mod secret;
 mod series_changes;

@@ -1,0 +1,179 @@
+//! One tenant's token tries what belongs to another, and a token that is limited to some scopes tries the others.
+
+use serde_json::{Value, json};
+
+use super::{ACME, Rig};
+
+fn code(answer: &Value) -> &str {
+    answer["code"].as_str().unwrap_or_default()
+}
+
+#[test]
+fn a_series_of_another_tenant_is_answered_like_one_that_does_not_exist() {
+    let rig = Rig::start();
+    for request in [
+        "GET /v1/series/NAME",
+        "GET /v1/series/NAME/peek",
+        "GET /v1/series/NAME/scopes",
+        "GET /v1/series/NAME/validate/1",
+        "GET /v1/gaps?series=NAME",
+        "GET /v1/audit?series=NAME",
+        "GET /v1/leases?series=NAME",
+        "GET /v1/outbox?series=NAME",
+        "GET /v1/pools?series=NAME",
+        "POST /v1/reconcile?series=NAME",
+        "POST /v1/series/NAME/next",
+        "POST /v1/outbox/retry?series=NAME",
+        "DELETE /v1/series/NAME",
+    ] {
+        let foreign = rig.ask("other", &request.replace("NAME", "acme.count"), "");
+        let missing = rig.ask("other", &request.replace("NAME", "acme.missing"), "");
+        let swapped = serde_json::to_string(&foreign.1).unwrap().replace("acme.count", "acme.missing");
+        assert_eq!(foreign.0, missing.0, "{request}: {foreign:?} {missing:?}");
+        assert_eq!(swapped, serde_json::to_string(&missing.1).unwrap(), "{request}");
+    }
+    for command in
+        [&["INCR", "KEY"][..], &["LPOP", "KEY"], &["EXISTS", "KEY"], &["TYPE", "KEY"], &["LLEN", "KEY"]]
+    {
+        let answer = |key: &str| {
+            let arguments: Vec<&str> =
+                command.iter().map(|word| if *word == "KEY" { key } else { word }).collect();
+            rig.command("other", &arguments).replace(key, "KEY")
+        };
+        assert_eq!(answer("acme:count"), answer("acme:missing"), "{command:?}");
+    }
+    assert_eq!(rig.command(ACME, &["INCR", "acme:count"]), ":1", "nothing was taken");
+}
+
+#[test]
+fn lists_and_metrics_show_only_the_series_of_the_caller() {
+    let rig = Rig::start();
+    rig.ask("shared", "POST /v1/series/acme.letter/documents", r#"{"document":{"title":"Plan"}}"#);
+    rig.ask("shared", "POST /v1/series/acme.letter/lease", r#"{"count":3}"#);
+    for path in
+        ["/v1/series", "/v1/outbox", "/v1/outbox/counts", "/v1/leases", "/v1/gaps", "/v1/audit", "/metrics"]
+    {
+        let (status, answer) = rig.ask_text("other", &format!("GET {path}"), "");
+        assert!(status == 200 && !answer.contains("acme"), "{path}: {answer}");
+    }
+    let (_, metrics) = rig.ask_text("other", "GET /metrics", "");
+    assert!(metrics.contains("bates_issued_total{series=\"other.letter\"}"), "{metrics}");
+    let (_, series) = rig.ask(ACME, "GET /v1/series", "");
+    assert_eq!(series["series"].as_array().map(Vec::len), Some(4), "{series}");
+}
+
+#[test]
+fn a_tenant_defines_only_below_its_prefix_and_claims_no_key_of_another() {
+    let rig = Rig::start();
+    let put = |caller: &str, name: &str, body: Value| {
+        rig.ask(caller, &format!("PUT /v1/series/{name}"), &body.to_string())
+    };
+    let (status, answer) = put("other", "acme.stolen", json!({ "pattern": "{seq}" }));
+    assert_eq!((status, code(&answer)), (403, "forbidden"), "{answer}");
+    assert_eq!(put("other", "acme.count", json!({ "pattern": "{seq}" })).0, 403, "the same if it exists");
+    let (status, answer) = put("other", "other.trap", json!({ "pattern": "{seq}", "key": "acme:trap" }));
+    assert_eq!((status, code(&answer)), (403, "forbidden"), "{answer}");
+    assert!(answer["detail"].as_str().is_some_and(|detail| detail.contains("\"other:\"")), "{answer}");
+    assert_eq!(put("other", "other.bill", json!({ "pattern": "B-{seq}", "key": "other:bill" })).0, 201);
+    assert_eq!(rig.command("other", &["LPOP", "other:bill"]), "$3");
+    let (status, answer) =
+        rig.ask("other", "PATCH /v1/series/other.bill", r#"{"limits":{"scopes_max":99000000}}"#);
+    assert_eq!((status, code(&answer)), (403, "forbidden"), "{answer}");
+}
+
+#[test]
+fn a_lease_is_returned_only_by_its_caller() {
+    let rig = Rig::start();
+    let (_, lease) = rig.ask(ACME, "POST /v1/series/acme.letter/lease", r#"{"count":3}"#);
+    let id = lease["lease"].as_str().expect("an id").to_owned();
+    let give_back =
+        |caller: &str| rig.ask(caller, &format!("POST /v1/leases/{id}/return"), r#"{"unused":[]}"#);
+    for stranger in ["other", "take"] {
+        let (status, answer) = give_back(stranger);
+        assert_eq!((status, code(&answer)), (404, "unknown_lease"), "{stranger}: {answer}");
+        let used = json!({ "count": 1, "used": [id] }).to_string();
+        rig.ask(stranger, "POST /v1/series/acme.letter/lease", &used);
+    }
+    let (_, leases) = rig.ask(ACME, "GET /v1/leases", "");
+    assert!(leases.to_string().contains(&id), "it is still open: {leases}");
+    assert_eq!(give_back(ACME).0, 200);
+}
+
+#[test]
+fn a_token_that_is_limited_to_scopes_uses_and_sees_only_these() {
+    let rig = Rig::start();
+    for project in ["PROJ", "X9", "SECRET"] {
+        assert_eq!(
+            rig.ask("shared", &format!("POST /v1/series/acme.file/next?project={project}"), "").0,
+            200
+        );
+        let body = json!({ "scope": { "project": project } }).to_string();
+        assert_eq!(rig.ask("shared", "POST /v1/series/acme.file/reservations", &body).0, 201);
+        let body = json!({ "scope": { "project": project }, "count": 1 }).to_string();
+        assert_eq!(rig.ask("shared", "POST /v1/series/acme.file/lease", &body).0, 200);
+    }
+    let (status, answer) = rig.ask("project", "POST /v1/series/acme.file/next?project=SECRET", "");
+    assert_eq!((status, code(&answer)), (403, "forbidden"), "{answer}");
+    assert_eq!(rig.ask("project", "POST /v1/series/acme.file/next?project=X9", "").0, 200);
+    assert_eq!(rig.ask("project", "GET /v1/series/acme.file/peek?project=SECRET", "").0, 403);
+    assert!(rig.command("project", &["LPOP", "acme:file:SECRET"]).starts_with("-NOPERM forbidden"));
+    assert!(rig.command("project", &["LPOP", "acme:file:PROJ"]).starts_with('$'));
+    assert!(rig.command("project", &["BATES.NEXT", "acme.file", "project", "SECRET"]).starts_with("-NOPERM"));
+    for path in [
+        "/v1/series/acme.file/scopes?limit=1",
+        "/v1/outbox?limit=1",
+        "/v1/leases",
+        "/v1/ids/SECRET-1",
+        "/metrics",
+    ] {
+        let (mut after, mut seen) = (String::new(), String::new());
+        for _ in 0..4 {
+            let (_, page) = rig.ask_text("project", &format!("GET {path}{after}"), "");
+            seen += &page;
+            let page: Value = serde_json::from_str(&page).unwrap_or_default();
+            let Some(next) = page["after"].as_str() else { break };
+            after = format!("&after={}", next.replace(' ', "%20").replace('=', "%3D"));
+        }
+        let is_lookup = path.contains("SECRET");
+        assert!(is_lookup || !seen.contains("SECRET"), "{path}: {seen}");
+        assert!(!is_lookup || seen.contains("unknown_id"), "{path}: {seen}");
+        assert!(
+            is_lookup || path == "/metrics" || seen.contains("X9"),
+            "{path} shows the own scopes: {seen}"
+        );
+    }
+}
+
+#[test]
+fn without_a_secret_only_loopback_names_and_listed_hosts_are_served() {
+    let data = tempfile::tempdir().expect("a folder");
+    let server = super::Server::start_with(data.path(), "127.0.0.1:0", &[("BATES_HOSTS", "bates.internal")]);
+    let status = |host: &str, path: &str| {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        crate::http::exchange(server.http, request.as_bytes()).0
+    };
+    for host in [
+        "localhost",
+        "LOCALHOST:8080",
+        "127.0.0.1",
+        "127.0.0.1:1",
+        "[::1]:8080",
+        "[::1]",
+        "bates.internal:80",
+    ] {
+        assert_eq!(status(host, "/v1/series"), 200, "{host}");
+    }
+    for host in [
+        "attacker.example",
+        "attacker.example:8080",
+        "localhost.attacker.example",
+        "10.0.0.1",
+        "bates.internal.example",
+        "",
+        "localhost@x",
+    ] {
+        assert_eq!(status(host, "/v1/series"), 403, "{host}");
+        assert_eq!(status(host, "/metrics"), 403, "{host}");
+        assert_eq!(status(host, "/healthz"), 200, "a probe names the address of a pod: {host}");
+    }
+}
