@@ -83,9 +83,7 @@ fn conditions(filter: &AuditFilter, after: Option<(Timestamp, Uuid)>) -> (String
     if let Some(series) = &filter.series {
         add("series_id = (SELECT id FROM series WHERE name = ?)", vec![text(series.as_str())]);
     }
-    if let Some(scope) = &filter.scope {
-        add("scope = ?", vec![text(scope.as_str())]);
-    }
+    filter.scope.iter().for_each(|scope| add("scope = ?", vec![text(scope.as_str())]));
     if let Some(position) = filter.position.map(|position| Value::Integer(to_i64(position.value()))) {
         match (&filter.series, &filter.scope) {
             (Some(series), Some(scope)) => add(
@@ -101,11 +99,9 @@ fn conditions(filter: &AuditFilter, after: Option<(Timestamp, Uuid)>) -> (String
     if let Some(caller) = &filter.caller {
         add("caller = ?", vec![text(caller)]);
     }
-    if let Some(since) = filter.since {
-        add("taken_at >= ?", vec![micros(since)]);
-    }
-    if let Some(until) = filter.until {
-        add("taken_at < ?", vec![micros(until)]);
+    let times = [("taken_at >= ?", filter.since), ("taken_at < ?", filter.until)];
+    for (condition, time) in times.into_iter().filter_map(|(condition, time)| Some((condition, time?))) {
+        add(condition, vec![micros(time)]);
     }
     if let Some((at, id)) = after {
         add("(taken_at, id) > (?, ?)", vec![micros(at), Value::Blob(id.as_bytes().to_vec())]);

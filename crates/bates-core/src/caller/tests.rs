@@ -1,3 +1,5 @@
+//! Claims about the rule: every set of rights, series inside and outside, scopes.
+
 use std::collections::BTreeSet;
 
 use super::*;

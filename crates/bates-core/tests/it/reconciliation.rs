@@ -67,7 +67,8 @@ async fn a_reservation_not_confirmed_in_time_is_voided_and_becomes_a_gap() {
 async fn the_lease_of_a_silent_client_is_uncertain_until_it_returns_its_unused_numbers() {
     let machine = machine(Promise::Unique).await;
     let entry = machine.series("number").unwrap();
-    let request = LeaseRequest { count: 10, numbers_max: 10, as_numbers: false, used: vec![] };
+    let request =
+        LeaseRequest { count: 10, numbers_max: 10, as_numbers: false, used: vec![], owner: LeaseOwner::Any };
     let leased =
         machine.lease(&entry, ScopeParams::default(), request, Actor::library("a client")).await.unwrap();
     let LeaseContent::Ranges(ranges) = leased.content else { panic!("the request was for positions") };

@@ -56,7 +56,7 @@ impl Session {
             return Ok(());
         }
         let parameters = entry.key().and_then(|template| template.read(key));
-        self.caller().permissions().check_scope(&parameters.map(Iterator::collect).unwrap_or_else(Vec::new))
+        self.caller().permissions().check_scope(&parameters.map_or_else(Vec::new, Iterator::collect))
     }
 
     pub(super) fn limits(&self) -> Limits {

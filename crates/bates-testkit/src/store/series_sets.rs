@@ -34,7 +34,9 @@ async fn shown<S: Store>(store: &S, among: SeriesSet) -> [Vec<String>; 4] {
         leases.iter().map(|lease| name(&lease.scope_id)).collect(),
         gaps.iter().map(|gap| name(&gap.scope_id)).collect(),
     ];
-    lists.iter_mut().for_each(|list| list.sort());
+    for list in &mut lists {
+        list.sort();
+    }
     lists
 }
 

@@ -19,7 +19,8 @@ const SECRET_LENGTH_MIN: usize = 16;
 
 /// Refuses short secrets if a port can be reached from other machines.
 pub(super) fn check_secret_lengths(reader: &mut Reader<'_, '_>, listens: &[Option<SocketAddr>]) {
-    let Some(address) = listens.iter().flatten().find(|address| !address.ip().is_loopback()) else { return };
+    let is_reachable = |address: &&SocketAddr| !address.ip().is_loopback();
+    let Some(address) = listens.iter().flatten().find(is_reachable) else { return };
     let mut check = |node: &Node, of: &str| {
         let mut mistakes = Mistakes::default();
         let secret = read_secret(&mut Reader { tree: node, mistakes: &mut mistakes }, of);

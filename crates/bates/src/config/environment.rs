@@ -1,6 +1,6 @@
 //! Values from the environment, which override those of the file. `BATES_HTTP` is `http`; two underscores separate
-//! the levels: `BATES_SERIES__DOCUMENT__LIMITS__LEASE_MAX` is `series: document: limits: lease_max`. A dash in the
-//! name of a series or token is an underscore in the variable.
+//! the levels: `BATES_SERIES__DOCUMENT__LIMITS__LEASE_MAX` is `series: document: limits: lease_max`. A dash or dot
+//! in the name of a series or token is an underscore in the variable.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ fn key_path(tree: &Node, name: &str) -> Vec<String> {
     if let [first, named, ..] = &mut *path
         && ["series", "tokens"].contains(&&**first)
         && let Some(known) = tree.get(first).and_then(Node::entries)
-        && let Some((name, _)) = known.iter().find(|(name, _)| name.replace('-', "_") == *named)
+        && let Some((name, _)) = known.iter().find(|(name, _)| name.replace(['-', '.'], "_") == *named)
     {
         named.clone_from(name);
     }

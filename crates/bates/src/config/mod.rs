@@ -222,11 +222,8 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<C
     let access = access::read_access(&mut reader);
     let http = reader.listen_address("http", "127.0.0.1:8080", access.as_ref());
     let resp = reader.listen_address("resp", "127.0.0.1:6380", access.as_ref());
-    if reader.mistakes.count() == 0 {
-        access::check_secret_lengths(&mut reader, &[http, resp]);
-    }
-    let hosts = tree.get("hosts").and_then(|node| permissions::read_words(&mut reader, node, "hosts"));
-    let hosts = hosts.unwrap_or_default();
+    access::check_secret_lengths(&mut reader, &[http, resp]);
+    let hosts = permissions::read_hosts(&mut reader);
     let attempts = reader.number("outbox_tries", 5, 1..=100);
     let hours = reader.number("outbox_retention_hours", 7 * 24, 0..=876_000);
     let minutes = reader.number("reconcile_minutes", 60, 0..=1_000_000);

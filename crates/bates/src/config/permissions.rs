@@ -80,7 +80,7 @@ fn read_scope(reader: &mut Reader<'_, '_>, of: &str) -> Vec<ScopeRule> {
 }
 
 /// A list of words, or words between commas. An empty list is a mistake: it would say nothing, or seem to say "all".
-pub(super) fn read_words(reader: &mut Reader<'_, '_>, node: &Node, of: &str) -> Option<Vec<String>> {
+fn read_words(reader: &mut Reader<'_, '_>, node: &Node, of: &str) -> Option<Vec<String>> {
     let to_word = |value: &Json| match value {
         Json::String(text) => Some(text.clone()),
         Json::Number(number) => Some(number.to_string()),
@@ -102,4 +102,9 @@ pub(super) fn read_words(reader: &mut Reader<'_, '_>, node: &Node, of: &str) -> 
         reader.mistakes.add(&node.origin, format!("{of}: expected a list of at least one word"));
     }
     words
+}
+
+pub(super) fn read_hosts(reader: &mut Reader<'_, '_>) -> Vec<String> {
+    let node = reader.tree.get("hosts");
+    node.and_then(|node| read_words(reader, node, "hosts")).unwrap_or_default()
 }

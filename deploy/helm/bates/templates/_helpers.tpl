@@ -74,6 +74,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{- end -}}
 {{- if .Values.openg2p.withoutSecret -}}
 {{- $_ := set $config "openg2p_without_secret" true -}}
+{{- $service := include "bates.fullname" . -}}
+{{- $names := list $service (printf "%s.%s" $service .Release.Namespace) (printf "%s.%s.svc" $service .Release.Namespace) (printf "%s.%s.svc.cluster.local" $service .Release.Namespace) -}}
+{{- $_ := set $config "hosts" (concat $names .Values.hosts) -}}
 {{- end -}}
 {{- $text := toYaml $config -}}
 {{- if regexMatch "://[^/\\s@]*:[^/\\s@]+@" $text -}}

@@ -95,6 +95,12 @@ volumeMounts:
     secretKeyRef:
       name: {{ $token.secretName }}
       key: {{ $token.secretKey }}
+- name: {{ printf "BATES_TOKENS__%s__MAY" ($name | upper) }}
+  value: {{ join "," $token.may | quote }}
+{{- with $token.series }}
+- name: {{ printf "BATES_TOKENS__%s__SERIES" ($name | upper) }}
+  value: {{ join "," . | quote }}
+{{- end }}
 {{- end }}
 {{- range $name, $pool := .Values.pools }}
 - name: {{ include "bates.variable" (printf "%s.pool.redis" $name) }}

@@ -78,18 +78,23 @@ fn run<S: Store>(spec: &Spec, call: &mut Call<'_>, machine: &Machine<S>) -> Outc
         Handler::Pop => lpop::run(call),
         Handler::Inspect(answer) => Action::Inspect(answer).defer_by_key(call),
         Handler::Execute(run) | Handler::Login(run) => run(call),
-        Handler::Answer(run) => answered(run(call)),
-        Handler::Time => answered(time::run(call, machine.now())),
-        Handler::Info => answered(info::run(call, count_visible(call.session, machine))),
+        Handler::Answer(run) => {
+            run(call);
+            Outcome::Answered
+        }
+        Handler::Time => {
+            time::run(call, machine.now());
+            Outcome::Answered
+        }
+        Handler::Info => {
+            info::run(call, count_visible(call.session, machine));
+            Outcome::Answered
+        }
     };
     match outcome {
         Outcome::Deferred(request) => Outcome::Deferred(request.needs(spec.class.right)),
         outcome => outcome,
     }
-}
-
-fn answered((): ()) -> Outcome {
-    Outcome::Answered
 }
 
 /// How many series the caller may read.

@@ -123,9 +123,8 @@ fn try_http(rig: &Rig, caller: &str, id: &str, method: &str, path: &str) -> Stri
 /// Arguments that name a scope of the tenant; `None` for a command that names no series.
 fn sample(command: &str) -> Option<&'static [&'static str]> {
     Some(match command {
-        "incr" => &["acme:count"],
         "incrby" => &["acme:count", "2"],
-        "get" | "exists" | "type" | "llen" => &["acme:count"],
+        "incr" | "get" | "exists" | "type" | "llen" => &["acme:count"],
         "lpop" | "rpop" => &["acme:letter"],
         "bates.next" | "bates.peek" => &["acme.letter"],
         "bates.validate" => &["acme.letter", "L-1"],

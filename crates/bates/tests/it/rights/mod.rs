@@ -103,16 +103,20 @@ impl Rig {
 }
 
 fn configuration(folder: &Path) -> String {
-    let mut text = "secret: the shared one\ntokens:\n".to_owned();
-    for right in ["read", "take", "define", "operate", "admin"] {
-        let series = r#"["acme.*", acme_id]"#;
-        text += &format!("  {right}: {{ secret: the {right} one, may: [{right}], series: {series} }}\n");
-    }
+    let own = r#"series: ["acme.*", acme_id]"#;
     let all = "may: [read, take, define, operate, admin]";
-    text += &format!("  acme: {{ secret: the acme one, {all}, series: [\"acme.*\", acme_id] }}\n");
-    text += &format!("  other: {{ secret: the other one, {all}, series: [\"other.*\"] }}\n");
-    text += "  project: { secret: the project one, may: [read, take], series: [acme.file], scope: { project: [PROJ, X9] } }\n";
-    text + "series:" + &SERIES.replace("FOLDER", &folder.display().to_string())
+    let one_right = |right| format!("  {right}: {{ secret: the {right} one, may: [{right}], {own} }}\n");
+    let tokens: String = ["read", "take", "define", "operate", "admin"].map(one_right).concat();
+    let series = SERIES.replace("FOLDER", &folder.display().to_string());
+    format!(
+        "secret: the shared one
+tokens:
+{tokens}
+  acme: {{ secret: the acme one, {all}, {own} }}
+  other: {{ secret: the other one, {all}, series: [\"other.*\"] }}
+  project: {{ secret: the project one, may: [read, take], series: [acme.file], scope: {{ project: [PROJ, X9] }} }}
+series:{series}"
+    )
 }
 
 fn secret(caller: &str) -> &'static str {
