@@ -12,6 +12,7 @@ use subtle::ConstantTimeEq;
 #[derive(Clone)]
 pub struct Access {
     credentials: Vec<Credential>,
+    certificates: Vec<CertificateName>,
 }
 
 #[derive(Clone)]
@@ -19,6 +20,21 @@ struct Credential {
     /// The name of the token; `None` for the shared secret.
     name: Option<Arc<str>>,
     digest: [u8; 32],
+}
+
+/// A name in a client certificate, and the token of its holder.
+#[derive(Clone)]
+struct CertificateName {
+    certificate: Box<str>,
+    token: Arc<str>,
+}
+
+/// The client of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    pub address: Option<SocketAddr>,
+    /// The names in its certificate, if a trusted authority signed it.
+    pub certificate_names: Vec<Box<str>>,
 }
 
 /// The caller of a request: a token, or else an address. Cheap to clone.
@@ -53,7 +69,7 @@ impl Access {
     /// Without a secret, every caller that can connect is accepted.
     pub fn new(secret: Option<&str>) -> Self {
         let shared = secret.map(|secret| Credential { name: None, digest: digest(secret.as_bytes()) });
-        Self { credentials: shared.into_iter().collect() }
+        Self { credentials: shared.into_iter().collect(), certificates: Vec::new() }
     }
 
     #[must_use]
@@ -62,8 +78,24 @@ impl Access {
         self
     }
 
+    /// A client whose verified certificate has the name `certificate` is the caller of the token `name`, without a secret.
+    #[must_use]
+    pub fn with_certificate(mut self, name: &str, certificate: &str) -> Self {
+        self.certificates.push(CertificateName { certificate: certificate.into(), token: name.into() });
+        self
+    }
+
     pub fn is_open(&self) -> bool {
-        self.credentials.is_empty()
+        self.credentials.is_empty() && self.certificates.is_empty()
+    }
+
+    /// The caller of a connection without a secret: by its certificate, or by its address if every caller is accepted.
+    /// If a certificate has names of several tokens, the token that was added first.
+    pub fn caller_without_secret(&self, peer: &Peer) -> Option<Caller> {
+        let is_named = |it: &&CertificateName| peer.certificate_names.contains(&it.certificate);
+        let token = self.certificates.iter().find(is_named);
+        let by_certificate = token.map(|it| Caller { name: it.token.clone(), is_token: true });
+        by_certificate.or_else(|| self.is_open().then(|| Caller::from_address(peer.address)))
     }
 
     /// The caller with this secret, connected as `peer`; `None` if the secret is wrong. A wrong secret takes as long as a

@@ -1,11 +1,11 @@
-//! Who may call: holders of the shared secret, or of a named token with its own secret. Must never show a secret.
+//! Who may call: holders of the shared secret, or of a named token with its own secret or certificate. Must never show a secret.
 
 use bates_server::Access;
 
 use super::reader::Reader;
 use super::tree::Node;
 
-const TOKEN_KEYS: [&str; 2] = ["secret", "secret_file"];
+const TOKEN_KEYS: [&str; 3] = ["secret", "secret_file", "certificate"];
 
 /// Reserved: `default` is the Redis user without a name, `unknown` a client without an address.
 const RESERVED_NAMES: [&str; 2] = ["default", "unknown"];
@@ -16,11 +16,21 @@ pub(super) fn read_access(reader: &mut Reader<'_, '_>) -> Option<Access> {
     let shared = read_secret(reader, "");
     let mut access = Access::new(shared.as_deref());
     let mut known: Vec<(&str, String)> = shared.into_iter().map(|one| ("the shared one", one)).collect();
+    let mut certificates: Vec<(&str, &str)> = Vec::new();
     for (name, node) in read_tokens(reader) {
         let (of, before) = (format!("tokens: {name}: "), reader.mistakes.count());
+        let certificate = read_certificate(&mut Reader { tree: node, mistakes: reader.mistakes }, &of);
+        if let Some(certificate) = certificate {
+            if let Some((other, _)) = certificates.iter().find(|(_, known)| *known == certificate) {
+                let problem = format!("{of}same certificate as {other}: each token needs its own");
+                reader.mistakes.add(&node.origin, problem);
+            }
+            access = access.with_certificate(name, certificate);
+            certificates.push((name, certificate));
+        }
         let Some(secret) = read_secret(&mut Reader { tree: node, mistakes: reader.mistakes }, &of) else {
-            if reader.mistakes.count() == before {
-                reader.mistakes.add(&node.origin, format!("{of}expected secret or secret_file"));
+            if reader.mistakes.count() == before && certificate.is_none() {
+                reader.mistakes.add(&node.origin, format!("{of}expected secret, secret_file or certificate"));
             }
             continue;
         };
@@ -37,7 +47,10 @@ pub(super) fn read_access(reader: &mut Reader<'_, '_>) -> Option<Access> {
 fn read_tokens<'t>(Reader { tree, mistakes }: &mut Reader<'t, '_>) -> Vec<(&'t str, &'t Node)> {
     let Some(node) = tree.get("tokens") else { return Vec::new() };
     let Some(entries) = node.entries() else {
-        mistakes.add(&node.origin, "tokens: expected a map of names, each with a secret or a secret_file");
+        mistakes.add(
+            &node.origin,
+            "tokens: expected a map of names, each with a secret, secret_file or certificate",
+        );
         return Vec::new();
     };
     let mut named = Vec::new();
@@ -50,10 +63,23 @@ fn read_tokens<'t>(Reader { tree, mistakes }: &mut Reader<'t, '_>) -> Vec<(&'t s
         {
             named.push((&**name, token));
         } else {
-            mistakes.add(&token.origin, format!("tokens: {name}: expected a map with secret or secret_file"));
+            mistakes.add(
+                &token.origin,
+                format!("tokens: {name}: expected a map with secret, secret_file or certificate"),
+            );
         }
     }
     named
+}
+
+/// A name in the certificate of a client.
+fn read_certificate<'t>(reader: &mut Reader<'t, '_>, of: &str) -> Option<&'t str> {
+    let certificate = reader.text("certificate")?;
+    if certificate.trim().is_empty() {
+        reader.add_mistake("certificate", format!("{of}certificate is empty: set a name in the certificate"));
+        return None;
+    }
+    Some(certificate)
 }
 
 fn read_secret(reader: &mut Reader<'_, '_>, of: &str) -> Option<String> {
