@@ -36,6 +36,7 @@ mod secret;
 mod series_changes;
 mod server;
 mod shared_store;
+mod tls;
 mod wire;
 
 #[test]
