@@ -1,6 +1,7 @@
 //! The address of a database: settings of the driver, and of TLS. Must never show the password.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -26,7 +27,8 @@ pub struct AddressError(pub &'static str);
 
 impl Address {
     /// Reads `postgres://user:password@host:port/database?sslmode=…&sslrootcert=…`. The modes are those of `psql`:
-    /// `disable`, `prefer`, `require`, `verify-ca` and `verify-full`; the last two both compare the name.
+    /// `disable`, `prefer`, `require`, `verify-ca` and `verify-full`; the last two both compare the name. Without a mode it
+    /// is `verify-full`, or `prefer` for a loopback address or a socket of this machine.
     pub fn parse(url: &str) -> Result<Self, AddressError> {
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
             return Err(AddressError("expected an address that begins with postgres://"));
@@ -52,7 +54,8 @@ impl Address {
             return Err(AddressError("the address has no host"));
         }
         let unknown = || AddressError("sslmode: expected disable, prefer, require, verify-ca or verify-full");
-        let (ssl_mode, verified) = ssl_mode(mode.as_deref()).ok_or_else(unknown)?;
+        let mode = mode.as_deref().unwrap_or(if is_local(&config) { "prefer" } else { "verify-full" });
+        let (ssl_mode, verified) = ssl_mode(mode).ok_or_else(unknown)?;
         let trust = match file {
             Some(file) => Trust::File(file),
             None if verified => Trust::System,
@@ -85,14 +88,29 @@ impl Address {
 }
 
 /// The mode, and whether to verify the certificate.
-fn ssl_mode(mode: Option<&str>) -> Option<(SslMode, bool)> {
+fn ssl_mode(mode: &str) -> Option<(SslMode, bool)> {
     match mode {
-        Some("disable") => Some((SslMode::Disable, false)),
-        None | Some("prefer") => Some((SslMode::Prefer, false)),
-        Some("require") => Some((SslMode::Require, false)),
-        Some("verify-ca" | "verify-full") => Some((SslMode::Require, true)),
-        Some(_) => None,
+        "disable" => Some((SslMode::Disable, false)),
+        "prefer" => Some((SslMode::Prefer, false)),
+        "require" => Some((SslMode::Require, false)),
+        "verify-ca" | "verify-full" => Some((SslMode::Require, true)),
+        _ => None,
     }
+}
+
+/// Whether every host is this machine. Where `hostaddr` is given, the driver connects to that.
+fn is_local(config: &Config) -> bool {
+    if !config.get_hostaddrs().is_empty() {
+        return config.get_hostaddrs().iter().all(|address| address.to_canonical().is_loopback());
+    }
+    config.get_hosts().iter().all(|host| match host {
+        Host::Tcp(name) => {
+            let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+            let is_loopback = address.is_ok_and(|address| address.to_canonical().is_loopback());
+            is_loopback || name.eq_ignore_ascii_case("localhost")
+        }
+        Host::Unix(_) => true,
+    })
 }
 
 fn with_defaults(mut config: Config) -> Config {
@@ -156,7 +174,9 @@ mod tests {
     #[test]
     fn the_mode_and_the_file_decide_which_certificates_are_trusted() {
         for (query, ssl_mode, trust) in [
-            ("", SslMode::Prefer, Trust::Any),
+            ("", SslMode::Require, Trust::System),
+            ("?sslrootcert=/ca.pem", SslMode::Require, Trust::File("/ca.pem".into())),
+            ("?sslmode=prefer", SslMode::Prefer, Trust::Any),
             ("?sslmode=disable", SslMode::Disable, Trust::Any),
             ("?sslmode=require", SslMode::Require, Trust::Any),
             ("?sslmode=verify-full", SslMode::Require, Trust::System),
@@ -166,6 +186,34 @@ mod tests {
             let address = Address::parse(&format!("postgres://db/x{query}")).unwrap();
             assert_eq!((address.config.get_ssl_mode(), address.trust), (ssl_mode, trust), "{query}");
         }
+    }
+
+    #[test]
+    fn without_a_mode_only_this_machine_is_trusted_without_a_certificate() {
+        for (hosts, is_verified) in [
+            ("localhost", false),
+            ("LOCALHOST:5433", false),
+            ("127.0.0.1", false),
+            ("127.8.8.8:6432", false),
+            ("[::1]:5432", false),
+            ("%2Frun%2Fpostgresql", false),
+            ("localhost,127.0.0.1", false),
+            ("db", true),
+            ("10.0.0.7", true),
+            ("localhost.example.com", true),
+            ("localhost,db", true),
+            ("[2001:db8::1]", true),
+        ] {
+            let url = format!("postgres://u@{hosts}/x");
+            let trust = Address::parse(&url).unwrap().trust;
+            assert_eq!(trust, if is_verified { Trust::System } else { Trust::Any }, "{url}");
+        }
+        for (address, trust) in [("127.0.0.1", Trust::Any), ("10.0.0.7", Trust::System)] {
+            let url = format!("postgres://localhost/x?hostaddr={address}");
+            assert_eq!(Address::parse(&url).unwrap().trust, trust, "{url}");
+        }
+        let disabled = Address::parse("postgres://db/x?sslmode=disable").unwrap();
+        assert_eq!(disabled.config.get_ssl_mode(), SslMode::Disable, "an explicit mode wins");
     }
 
     #[test]

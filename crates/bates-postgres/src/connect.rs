@@ -35,7 +35,9 @@ pub(crate) fn connector(address: &Address) -> Result<MakeRustlsConnect, OpenErro
     if let Some(roots) = &roots
         && roots.is_empty()
     {
-        return Err(OpenError::Tls("the system has no root certificates: name a file in sslrootcert".into()));
+        return Err(OpenError::Tls(
+            "the system has no root certificates: name a file in sslrootcert, or another sslmode".into(),
+        ));
     }
     Ok(MakeRustlsConnect::new(client_config(roots).map_err(OpenError::Tls)?))
 }

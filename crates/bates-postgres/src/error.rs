@@ -2,7 +2,7 @@
 //!
 //! Must never show a password or the address that holds it.
 
-use bates_connect::{Address, AddressError};
+use bates_connect::{Address, AddressError, Trust};
 use bates_core::StoreError;
 use deadpool_postgres::{HookError, PoolError};
 use tokio_postgres::Error;
@@ -69,7 +69,23 @@ impl Failure {
             Self::Permanent(error) => error.to_string().into(),
             Self::Refused(error) => return error,
         };
-        OpenError::Database { address: address.to_string().into(), reason }
+        let remedy = tls_remedy(address, &reason);
+        OpenError::Database {
+            address: address.to_string().into(),
+            reason: format!("{reason}{remedy}").into(),
+        }
+    }
+}
+
+/// What to do if TLS failed. The default mode verifies servers of other machines.
+fn tls_remedy(address: &Address, reason: &str) -> &'static str {
+    let is_tls = ["TLS", "certificate"].iter().any(|word| reason.contains(word));
+    match address.trust {
+        Trust::System | Trust::File(_) if is_tls => {
+            ". The certificate of the server must be valid for its host name (sslmode=verify-full, the default for other \
+             machines): name its authority in sslrootcert, or add sslmode=disable to the address if the network is trusted"
+        }
+        _ => "",
     }
 }
 

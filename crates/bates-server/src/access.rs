@@ -17,6 +17,7 @@ pub struct Access {
     all: Arc<Permissions>,
     /// Of a caller of the OpenG2P contract without a secret, where that is allowed.
     contract: Arc<Permissions>,
+    certificates: Vec<CertificateName>,
 }
 
 #[derive(Clone)]
@@ -25,6 +26,21 @@ struct Credential {
     name: Option<Arc<str>>,
     digest: [u8; 32],
     permissions: Arc<Permissions>,
+}
+
+/// A name in a client certificate, and the token of its holder.
+#[derive(Clone)]
+struct CertificateName {
+    certificate: Box<str>,
+    caller: Caller,
+}
+
+/// The client of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    pub address: Option<SocketAddr>,
+    /// The names in its certificate, if a trusted authority signed it.
+    pub certificate_names: Vec<Box<str>>,
 }
 
 /// The caller of a request: a token, or else an address; and what it may do. Cheap to clone.
@@ -81,7 +97,8 @@ impl Access {
         let permissions = all.clone();
         let shared =
             secret.map(|secret| Credential { name: None, digest: digest(secret.as_bytes()), permissions });
-        Self { credentials: shared.into_iter().collect(), all, contract: Arc::new(contract) }
+        let (credentials, certificates) = (shared.into_iter().collect(), Vec::new());
+        Self { credentials, all, contract: Arc::new(contract), certificates }
     }
 
     #[must_use]
@@ -91,25 +108,37 @@ impl Access {
         self
     }
 
-    /// The caller of a request without a secret, connected as `peer`; `None` if a secret is needed.
-    pub fn admit_without_secret(&self, peer: &Caller) -> Option<Caller> {
-        self.is_open().then(|| peer.with_permissions(&self.all))
+    /// The caller of a request without a secret to the OpenG2P contract, where that is allowed.
+    pub(crate) fn admit_to_contract(&self, peer: &Peer) -> Caller {
+        Caller::from_address(peer.address).with_permissions(&self.contract)
     }
 
-    /// The caller of a request without a secret to the OpenG2P contract, where that is allowed.
-    pub(crate) fn admit_to_contract(&self, peer: &Caller) -> Caller {
-        peer.with_permissions(&self.contract)
+    /// A client whose verified certificate has the name `certificate` is the caller of the token `name`, without a secret.
+    #[must_use]
+    pub fn with_certificate(mut self, name: &str, certificate: &str, permissions: Permissions) -> Self {
+        let caller = Caller { name: name.into(), is_token: true, permissions: Arc::new(permissions) };
+        self.certificates.push(CertificateName { certificate: certificate.into(), caller });
+        self
     }
 
     pub fn is_open(&self) -> bool {
-        self.credentials.is_empty()
+        self.credentials.is_empty() && self.certificates.is_empty()
+    }
+
+    /// The caller of a connection without a secret: by its certificate, or by its address if every caller is accepted.
+    /// If a certificate has names of several tokens, the token that was added first.
+    pub fn caller_without_secret(&self, peer: &Peer) -> Option<Caller> {
+        let is_named = |it: &&CertificateName| peer.certificate_names.contains(&it.certificate);
+        let by_certificate = self.certificates.iter().find(is_named).map(|it| it.caller.clone());
+        let by_address = || Caller::from_address(peer.address).with_permissions(&self.all);
+        by_certificate.or_else(|| self.is_open().then(by_address))
     }
 
     /// The caller with this secret, connected as `peer`; `None` if the secret is wrong. A wrong secret takes as long as a
     /// correct one: all digests have the same length, and all are compared.
     pub fn authenticate(&self, secret: &[u8], peer: &Caller) -> Option<Caller> {
         let given = digest(secret);
-        let mut caller = self.admit_without_secret(peer);
+        let mut caller = self.is_open().then(|| peer.with_permissions(&self.all));
         for Credential { name, digest, permissions } in &self.credentials {
             let is_match: bool = digest.ct_eq(&given).into();
             if is_match {

@@ -8,5 +8,7 @@ pub mod http;
 mod port;
 pub mod resp;
 pub mod series;
+mod tls;
 
-pub use access::{Access, Caller};
+pub use access::{Access, Caller, Peer};
+pub use tls::{Tls, TlsError, TlsFiles};

@@ -20,7 +20,7 @@ pub mod shared_servers;
 mod simulation;
 mod store;
 
-pub use certificates::certificates;
+pub use certificates::{certificates, sign_certificate};
 pub use clock::FakeClock;
 pub use error::ServerError;
 pub use model::check_random_histories;

@@ -4,6 +4,7 @@ use anyhow::{Result, bail};
 use bates_api::SeriesDescription;
 use bates_core::{AuditPolicy, FillAmount, ListValue, Promise, SeriesSpec};
 use bates_pattern::{Capacity, Pattern, Position, Scope};
+use bates_server::Tls;
 use clap::Args;
 use serde::Serialize;
 
@@ -60,6 +61,7 @@ struct SeriesReport<'s> {
 impl CheckArgs {
     pub(crate) fn run(&self, out: &mut Output) -> Result<()> {
         let config = self.config.load(None, None)?;
+        config.tls.clone().map(Tls::open).transpose()?;
         if !self.json {
             let file = config.file.as_ref().map_or("built in".into(), |file| file.display().to_string());
             let is_open = config.access.is_open();
@@ -69,6 +71,9 @@ impl CheckArgs {
             writeln!(out, "HTTP            {}", address_or_off(config.http))?;
             writeln!(out, "Redis protocol  {}", address_or_off(config.resp))?;
             writeln!(out, "secret          {access}")?;
+            if let Some(files) = &config.tls {
+                writeln!(out, "TLS             {}", files.certificate.display())?;
+            }
         }
         for spec in &config.series {
             let report = describe_series(spec, &config)?;

@@ -9,7 +9,7 @@ use bates_core::ErrorCode;
 
 use super::openg2p;
 use super::problem::{Problem, Result};
-use crate::{Access, Caller};
+use crate::{Access, Caller, Peer, Tls};
 
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -24,6 +24,8 @@ pub struct Settings {
     pub hosts: Vec<String>,
     /// The server closes the connection of a client that reads nothing of its answer for this long.
     pub write_timeout: Duration,
+    /// `None`: plain text. A handshake may take as long as a request head.
+    pub tls: Option<Arc<Tls>>,
 }
 
 impl Settings {
@@ -31,14 +33,15 @@ impl Settings {
     pub fn new(access: Arc<Access>) -> Self {
         let minute = Duration::from_mins(1);
         let (head_timeout, body_timeout, write_timeout) = (minute, minute / 2, minute);
-        Self { access, head_timeout, body_timeout, openg2p_is_open: false, hosts: Vec::new(), write_timeout }
+        let (openg2p_is_open, hosts) = (false, Vec::new());
+        Self { access, head_timeout, body_timeout, openg2p_is_open, hosts, write_timeout, tls: None }
     }
 
     /// The caller of a request that arrived on the connection of `peer`, or why the request is refused.
-    pub(super) fn admit<B>(&self, request: &Request<B>, peer: &Caller) -> Result<Caller> {
+    pub(super) fn admit<B>(&self, request: &Request<B>, peer: &Peer) -> Result<Caller> {
         let path = request.uri().path();
         if is_public(path) {
-            return Ok(peer.clone());
+            return Ok(Caller::from_address(peer.address));
         }
         // A wrong secret is refused even where none is needed.
         let has_no_secret = !request.headers().contains_key(header::AUTHORIZATION);
@@ -75,16 +78,17 @@ impl Settings {
         Err(Problem::new(ErrorCode::UNKNOWN_HOST, detail))
     }
 
-    fn authenticate(&self, headers: &HeaderMap, peer: &Caller) -> Option<Caller> {
-        if let Some(caller) = self.access.admit_without_secret(peer) {
-            return Some(caller);
-        }
+    /// A secret in the request counts before the certificate of the connection.
+    fn authenticate(&self, headers: &HeaderMap, peer: &Peer) -> Option<Caller> {
         let authorization = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
-        let secret = authorization.and_then(|value| match value.split_at_checked(7) {
-            Some((scheme, secret)) if scheme.eq_ignore_ascii_case(b"bearer ") => Some(secret),
-            _ => None,
-        });
-        self.access.authenticate(secret?.trim_ascii(), peer)
+        let Some(value) = authorization.filter(|_| !self.access.is_open()) else {
+            return self.access.caller_without_secret(peer);
+        };
+        let secret = match value.split_at_checked(7) {
+            Some((scheme, secret)) if scheme.eq_ignore_ascii_case(b"bearer ") => secret,
+            _ => return None,
+        };
+        self.access.authenticate(secret.trim_ascii(), &Caller::from_address(peer.address))
     }
 }
 

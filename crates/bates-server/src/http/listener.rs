@@ -18,7 +18,7 @@ use tokio::sync::watch;
 
 use super::write_timeout::WriteTimeout;
 use super::{Settings, routes};
-use crate::{Caller, port};
+use crate::{port, tls};
 
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
@@ -44,11 +44,13 @@ async fn serve_connection(
     stream: TcpStream,
     mut stop_signal: watch::Receiver<bool>,
 ) {
-    let _ = stream.set_nodelay(true);
+    let config = settings.tls.as_ref().map(|tls| tls.http());
+    // The address of the socket: a header could be forged.
+    let Some((stream, peer)) = tls::accept(stream, config, settings.head_timeout, &stop_signal).await else {
+        return;
+    };
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(settings.head_timeout).max_buf_size(HEAD_BYTES_MAX);
-    // The address of the socket: a header could be forged.
-    let peer = Caller::from_address(stream.peer_addr().ok());
     let stream = TokioIo::new(WriteTimeout::new(stream, settings.write_timeout));
     let service = service_fn(move |mut request: Request<Incoming>| {
         let answer = settings.admit(&request, &peer).map(|caller| {

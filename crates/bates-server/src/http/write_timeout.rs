@@ -1,4 +1,4 @@
-//! A TCP stream whose writes fail with `TimedOut` once the client has read nothing for too long.
+//! A connection whose writes fail with `TimedOut` once the client has read nothing for too long.
 
 use std::future::Future;
 use std::io;
@@ -7,18 +7,19 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
+use crate::tls::Stream;
+
 pub(super) struct WriteTimeout {
-    stream: TcpStream,
+    stream: Stream,
     timeout: Duration,
     /// Runs while a write is blocked.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl WriteTimeout {
-    pub(super) fn new(stream: TcpStream, timeout: Duration) -> Self {
+    pub(super) fn new(stream: Stream, timeout: Duration) -> Self {
         Self { stream, timeout, timer: None }
     }
 
@@ -77,14 +78,15 @@ impl AsyncWrite for WriteTimeout {
 #[cfg(test)]
 mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    use tokio::net::TcpListener;
+    use tokio::net::{TcpListener, TcpStream};
 
     use super::*;
 
     async fn pair() -> (WriteTimeout, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        (WriteTimeout::new(listener.accept().await.unwrap().0, Duration::from_secs(30)), client)
+        let accepted = Stream::Plain(listener.accept().await.unwrap().0);
+        (WriteTimeout::new(accepted, Duration::from_secs(30)), client)
     }
 
     /// With a paused clock, tokio advances the time when no task can run.

@@ -16,7 +16,7 @@ use super::command::{self, Call, Outcome};
 use super::listener::Shared;
 use super::session::Session;
 use super::{Progress, Reader, Reply};
-use crate::Caller;
+use crate::tls::{self, Stream};
 
 /// Room for the next read: hundreds of short commands in a pipeline.
 const READ_BYTES: usize = 16 * 1024;
@@ -26,22 +26,38 @@ const PREFETCH_MAX: usize = 1_024;
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) async fn serve<S: Store>(
-    mut stream: TcpStream,
+    stream: TcpStream,
     machine: Arc<Machine<S>>,
     shared: Arc<Shared>,
     stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    let peer = stream.peer_addr().ok();
-    let client = shared.clients.register(peer, stream.local_addr().ok());
-    let session = Session::new(shared, client, Caller::from_address(peer));
+    let settings = &shared.settings;
+    let (config, write_timeout) = (settings.tls.as_ref().map(|tls| tls.resp()), settings.write_timeout);
+    let Some((mut stream, peer)) = tls::accept(stream, config, settings.handshake_timeout, &stop).await
+    else {
+        return Ok(());
+    };
+    let client = shared.clients.register(peer.address, stream.tcp().local_addr().ok());
+    let session = Session::new(shared, client, &peer);
+    let ended = converse(&mut stream, Connection::new(session, machine), stop).await;
+    if stream.is_tls() {
+        // Without the alert, a client takes the end for an attack.
+        timeout(write_timeout, stream.shutdown()).await??;
+    }
+    ended
+}
+
+async fn converse<S: Store>(
+    stream: &mut Stream,
+    mut connection: Connection<S>,
+    stop: watch::Receiver<bool>,
+) -> io::Result<()> {
     // Created once: a new future for each read would take a lock each time.
     let mut watched = stop.clone();
     let mut stopped = pin!(watched.changed());
-    let mut connection = Connection::new(session, machine);
     loop {
-        let is_open = connection.execute(&mut stream, &stop).await?;
-        connection.write(&mut stream).await?;
+        let is_open = connection.execute(stream, &stop).await?;
+        connection.write(stream).await?;
         if !is_open {
             return Ok(());
         }
@@ -91,7 +107,7 @@ impl<S: Store> Connection<S> {
     }
 
     /// Executes every command that has arrived completely. Returns whether the connection stays open.
-    async fn execute(&mut self, stream: &mut TcpStream, stop: &watch::Receiver<bool>) -> io::Result<bool> {
+    async fn execute(&mut self, stream: &mut Stream, stop: &watch::Receiver<bool>) -> io::Result<bool> {
         let (mut at, mut prefetched_to) = (0, 0);
         let is_open = loop {
             match self.step(&mut at) {
@@ -158,18 +174,17 @@ impl<S: Store> Connection<S> {
         at
     }
 
-    async fn write(&mut self, stream: &mut TcpStream) -> io::Result<()> {
+    async fn write(&mut self, stream: &mut Stream) -> io::Result<()> {
         if self.output.is_empty() {
             return Ok(());
         }
         // Usually the socket has room for the answers, and no timer is needed.
-        let written = match stream.try_write(&self.output) {
-            Ok(written) => written,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
-            Err(error) => return Err(error),
-        };
+        let written = stream.try_write(&self.output)?;
         if written < self.output.len() {
-            let rest = stream.write_all(&self.output[written..]);
+            let rest = async {
+                stream.write_all(&self.output[written..]).await?;
+                stream.flush().await
+            };
             timeout(self.session.shared.settings.write_timeout, rest).await.map_err(io::Error::from)??;
         }
         self.output.clear();

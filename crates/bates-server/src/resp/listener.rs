@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::clients::Clients;
 use super::connection;
-use crate::{Access, port};
+use crate::{Access, Tls, port};
 
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -19,12 +19,18 @@ pub struct Settings {
     pub command_timeout: Duration,
     /// The server closes the connection of a client that does not read its answers within this time.
     pub write_timeout: Duration,
+    /// `None`: plain text.
+    pub tls: Option<Arc<Tls>>,
+    /// The server closes a connection whose TLS handshake takes longer.
+    pub handshake_timeout: Duration,
 }
 
 impl Settings {
     /// With timeouts long enough for slow networks.
     pub fn new(access: Arc<Access>) -> Self {
-        Self { access, command_timeout: Duration::from_mins(1), write_timeout: Duration::from_secs(30) }
+        let minute = Duration::from_mins(1);
+        let (command_timeout, write_timeout) = (minute, minute / 2);
+        Self { access, command_timeout, write_timeout, tls: None, handshake_timeout: minute }
     }
 }
 
@@ -50,5 +56,12 @@ pub async fn serve<S: Store>(
             let _ = connection::serve(stream, machine, shared, stop_signal).await;
         }
     };
-    port::serve(listener, stop, serve, connection::refuse).await;
+    let is_plain = shared.settings.tls.is_none();
+    let refuse = async |stream| {
+        // A client that expects TLS cannot read a refusal in plain text.
+        if is_plain {
+            connection::refuse(stream).await;
+        }
+    };
+    port::serve(listener, stop, serve, refuse).await;
 }

@@ -7,7 +7,7 @@ use bates_core::{Denial, Right, SeriesEntry};
 use super::clients::{ClientInfo, Handle};
 use super::listener::Shared;
 use super::{Limits, Protocol};
-use crate::Caller;
+use crate::{Caller, Peer};
 
 /// Wrong secrets that a connection may send; then it is closed.
 const WRONG_SECRETS_MAX: u32 = 10;
@@ -21,16 +21,19 @@ pub(super) struct Session {
     pub(super) shared: Arc<Shared>,
     /// The client, named by its address.
     peer: Caller,
+    /// The caller before any secret: by its certificate, or on a server without secrets.
+    first_caller: Option<Caller>,
     /// `None` until the client is authenticated.
     caller: Option<Caller>,
     wrong_secrets: u32,
 }
 
 impl Session {
-    pub(super) fn new(shared: Arc<Shared>, client: Handle, peer: Caller) -> Self {
-        let caller = shared.settings.access.admit_without_secret(&peer);
+    pub(super) fn new(shared: Arc<Shared>, client: Handle, peer: &Peer) -> Self {
+        let first_caller = shared.settings.access.caller_without_secret(peer);
+        let (caller, peer) = (first_caller.clone(), Caller::from_address(peer.address));
         let (protocol, scope_buffer) = (Protocol::default(), String::new());
-        Self { protocol, scope_buffer, client, shared, peer, caller, wrong_secrets: 0 }
+        Self { protocol, scope_buffer, client, shared, peer, first_caller, caller, wrong_secrets: 0 }
     }
 
     #[inline]
@@ -86,7 +89,7 @@ impl Session {
 
     /// Returns to the state at the start of the connection, except for the count of wrong secrets.
     pub(super) fn reset(&mut self) {
-        self.caller = self.shared.settings.access.admit_without_secret(&self.peer);
+        self.caller = self.first_caller.clone();
         self.protocol = Protocol::default();
         self.client.update(|info| *info = ClientInfo::default());
     }

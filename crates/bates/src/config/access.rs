@@ -1,4 +1,4 @@
-//! Who may call: holders of the shared secret, or of a named token with its own secret. Must never show a secret.
+//! Who may call: holders of the shared secret, or of a named token with its own secret or certificate. Must never show a secret.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use super::permissions::{self, read_permissions};
 use super::reader::Reader;
 use super::tree::Node;
 
-const TOKEN_KEYS: [&str; 2] = ["secret", "secret_file"];
+const TOKEN_KEYS: [&str; 3] = ["secret", "secret_file", "certificate"];
 
 /// Reserved: `default` is the Redis user without a name, `unknown` a client without an address.
 const RESERVED_NAMES: [&str; 2] = ["default", "unknown"];
@@ -44,33 +44,53 @@ pub(super) fn read_access(reader: &mut Reader<'_, '_>) -> Option<Access> {
     let before = reader.mistakes.count();
     let shared = read_secret(reader, "");
     let mut access = Access::new(shared.as_deref());
-    let mut known: Vec<(&str, String)> = shared.into_iter().map(|one| ("the shared one", one)).collect();
+    let mut secrets: Vec<(&str, String)> = shared.into_iter().map(|one| ("the shared one", one)).collect();
+    let mut certificates: Vec<(&str, String)> = Vec::new();
     for (name, node) in read_tokens(reader) {
         let (of, before) = (format!("tokens: {name}: "), reader.mistakes.count());
-        let Some(secret) = read_secret(&mut Reader { tree: node, mistakes: reader.mistakes }, &of) else {
-            if reader.mistakes.count() == before {
-                reader.mistakes.add(&node.origin, format!("{of}expected secret or secret_file"));
-            }
-            continue;
-        };
-        if let Some((other, _)) = known.iter().find(|(_, known)| *known == secret) {
-            let problem = format!("{of}same secret as {other}: each token needs its own");
-            reader.mistakes.add(&node.origin, problem);
+        let mut reader = Reader { tree: node, mistakes: reader.mistakes };
+        let certificate = read_certificate(&mut reader, &of).map(str::to_owned);
+        let secret = read_secret(&mut reader, &of);
+        if reader.mistakes.count() == before && certificate.is_none() && secret.is_none() {
+            reader.mistakes.add(&node.origin, format!("{of}expected secret, secret_file or certificate"));
         }
-        known.push((name, secret.clone()));
-        let Some(permissions) = read_permissions(&mut Reader { tree: node, mistakes: reader.mistakes }, &of)
-        else {
-            continue;
-        };
-        access = access.with_token(name, &secret, permissions);
+        check_is_own(&mut reader, &of, "certificate", certificate.as_ref(), &certificates);
+        check_is_own(&mut reader, &of, "secret", secret.as_ref(), &secrets);
+        if let Some(permissions) = read_permissions(&mut reader, &of) {
+            if let Some(certificate) = &certificate {
+                access = access.with_certificate(name, certificate, permissions.clone());
+            }
+            if let Some(secret) = &secret {
+                access = access.with_token(name, secret, permissions.clone());
+            }
+        }
+        certificates.extend(certificate.map(|certificate| (name, certificate)));
+        secrets.extend(secret.map(|secret| (name, secret)));
     }
     (reader.mistakes.count() == before).then_some(access)
+}
+
+/// Refuses what another token has already: a caller must be told from all others.
+fn check_is_own(
+    reader: &mut Reader<'_, '_>,
+    of: &str,
+    what: &str,
+    own: Option<&String>,
+    known: &[(&str, String)],
+) {
+    if let Some((other, _)) = known.iter().find(|(_, known)| Some(known) == own) {
+        let problem = format!("{of}same {what} as {other}: each token needs its own");
+        reader.mistakes.add(&reader.tree.origin, problem);
+    }
 }
 
 fn read_tokens<'t>(Reader { tree, mistakes }: &mut Reader<'t, '_>) -> Vec<(&'t str, &'t Node)> {
     let Some(node) = tree.get("tokens") else { return Vec::new() };
     let Some(entries) = node.entries() else {
-        mistakes.add(&node.origin, "tokens: expected a map of names, each with a secret or a secret_file");
+        mistakes.add(
+            &node.origin,
+            "tokens: expected a map of names, each with a secret, secret_file or certificate",
+        );
         return Vec::new();
     };
     let mut named = Vec::new();
@@ -92,6 +112,16 @@ fn read_tokens<'t>(Reader { tree, mistakes }: &mut Reader<'t, '_>) -> Vec<(&'t s
 
 fn is_token_key(key: &str) -> bool {
     TOKEN_KEYS.contains(&key) || permissions::KEYS.contains(&key)
+}
+
+/// A name in the certificate of a client.
+fn read_certificate<'t>(reader: &mut Reader<'t, '_>, of: &str) -> Option<&'t str> {
+    let certificate = reader.text("certificate")?;
+    if certificate.trim().is_empty() {
+        reader.add_mistake("certificate", format!("{of}certificate is empty: set a name in the certificate"));
+        return None;
+    }
+    Some(certificate)
 }
 
 fn read_secret(reader: &mut Reader<'_, '_>, of: &str) -> Option<String> {

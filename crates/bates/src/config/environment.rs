@@ -11,8 +11,8 @@ use crate::output;
 const PREFIX: &str = "BATES_";
 
 /// Prefixes of variables that other commands read, or that Kubernetes sets for a service called bates.
-const OTHER_VARIABLES: [&str; 8] =
-    ["CONFIG", "URL", "REDIS", "PATTERN_KEY", "TEST_", "PLANTED_", "PORT", "SERVICE_"];
+const OTHER_VARIABLES: [&str; 9] =
+    ["CONFIG", "URL", "CA_FILE", "REDIS", "PATTERN_KEY", "TEST_", "PLANTED_", "PORT", "SERVICE_"];
 
 pub(super) fn overlay(tree: &mut Node, mistakes: &mut Mistakes) {
     for (name, value) in std::env::vars().collect::<BTreeMap<_, _>>() {

@@ -9,6 +9,7 @@ mod permissions;
 mod reader;
 mod series;
 mod store;
+mod tls;
 mod tree;
 mod write;
 
@@ -20,7 +21,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use bates_core::{SeriesName, SeriesSpec};
 use bates_postgres::Address;
-use bates_server::Access;
+use bates_server::{Access, TlsFiles};
 use clap::Args;
 
 use crate::output;
@@ -37,13 +38,17 @@ pub(crate) const BUILT_IN: &str = include_str!("built_in.yaml");
 /// Read if it exists and no other file is named.
 pub(crate) const FILE: &str = "bates.yaml";
 
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 19] = [
     "store",
     "store_password_file",
     "store_connections",
     "store_timeout_ms",
     "http",
     "resp",
+    "tls_certificate",
+    "tls_key",
+    "tls_client_ca",
+    "plaintext",
     "secret",
     "secret_file",
     "tokens",
@@ -76,6 +81,8 @@ pub(crate) struct Config {
     /// `None`: off.
     pub(crate) http: Option<SocketAddr>,
     pub(crate) resp: Option<SocketAddr>,
+    /// `None`: plain text.
+    pub(crate) tls: Option<TlsFiles>,
     pub(crate) access: Access,
     /// Names, beside localhost, under which requests without a secret are served.
     pub(crate) hosts: Vec<String>,
@@ -223,7 +230,8 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<C
     let http = reader.listen_address("http", "127.0.0.1:8080", access.as_ref());
     let resp = reader.listen_address("resp", "127.0.0.1:6380", access.as_ref());
     access::check_secret_lengths(&mut reader, &[http, resp]);
-    let hosts = permissions::read_hosts(&mut reader);
+    let transport = tls::Transport::read(&mut reader);
+    transport.check(&mut reader, [("http", http), ("resp", resp)]);
     let attempts = reader.number("outbox_tries", 5, 1..=100);
     let hours = reader.number("outbox_retention_hours", 7 * 24, 0..=876_000);
     let minutes = reader.number("reconcile_minutes", 60, 0..=1_000_000);
@@ -233,8 +241,9 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<C
         store: store?,
         http,
         resp,
+        tls: transport.files,
         access: access?,
-        hosts,
+        hosts: permissions::read_hosts(&mut Reader { tree, mistakes }),
         series: series.specs,
         sinks: series.sinks,
         pools: series.pools,

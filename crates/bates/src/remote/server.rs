@@ -2,9 +2,10 @@
 #![allow(clippy::doc_markdown, rustdoc::bare_urls, reason = "clap prints these comments as they are")]
 
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context as _, Result, anyhow};
 use bates_client::{Client, Error};
 use clap::Args;
 
@@ -18,6 +19,10 @@ pub(crate) struct ServerArgs {
     /// The address of the server; its secret comes from BATES_SECRET [env: BATES_URL] [default: http://127.0.0.1:8080]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
+
+    /// A PEM file of authorities to trust besides those of the system, for https:// [env: BATES_CA_FILE]
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
 }
 
 /// An error answer of a server; the command ends with the exit code of its error code.
@@ -43,6 +48,16 @@ impl ServerArgs {
         given.unwrap_or_else(|| "http://127.0.0.1:8080".to_owned())
     }
 
+    /// The authorities in the file, if one is named.
+    pub(super) fn authority(&self) -> Result<Option<Vec<u8>>> {
+        let file = self.ca_file.clone().or_else(|| std::env::var_os("BATES_CA_FILE").map(PathBuf::from));
+        let read = |file: PathBuf| {
+            let context = || format!("cannot read the authorities in {}", file.display());
+            std::fs::read(&file).with_context(context)
+        };
+        file.map(read).transpose()
+    }
+
     /// Does not retry: the person at the terminal decides that.
     pub(crate) fn client(&self) -> Result<Client> {
         let url = self.url();
@@ -51,7 +66,13 @@ impl ServerArgs {
         if let Some(secret) = secret() {
             builder = builder.secret(secret);
         }
+        if let Some(authority) = self.authority()? {
+            builder = builder.authority(authority);
+        }
         builder.build().map_err(|error| match error {
+            error @ Error::BadArgument { what: "authority", .. } => {
+                anyhow::Error::from(error).context("--ca-file, BATES_CA_FILE")
+            }
             Error::BadArgument { what: "secret", .. } => {
                 anyhow!("BATES_SECRET cannot be sent in a header: expected visible ASCII")
             }
@@ -74,7 +95,12 @@ pub(crate) fn explain(error: anyhow::Error) -> anyhow::Error {
     match error.downcast() {
         Ok(Error::Exhausted { detail, .. }) => Refusal::new("exhausted", &detail).into(),
         Ok(Error::Refused { code, detail, .. }) => Refusal::new(&code, &detail).into(),
-        Ok(Error::NoAnswer { host, cause, .. } | Error::Untrusted { host, cause, .. }) => {
+        Ok(Error::Untrusted { host, cause, .. }) => {
+            let remedy = "name the file of its authority in --ca-file or BATES_CA_FILE";
+            let problem = format!("untrusted certificate from {host}: {remedy}");
+            anyhow::Error::from(io::Error::other(cause.into_string())).context(problem)
+        }
+        Ok(Error::NoAnswer { host, cause, .. }) => {
             let problem = format!("no answer from {host}; is `bates serve` running there?");
             anyhow::Error::from(io::Error::other(cause.into_string())).context(problem)
         }

@@ -2,6 +2,7 @@
 
 mod external;
 mod id_pools;
+mod tls;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use bates_core::{Machine, ReleaseReport, SeriesEntry, Store};
-use bates_server::{http, resp};
+use bates_server::{Tls, http, resp};
 use bates_sqlite::OpenMode;
 use clap::Args;
 use tokio::net::TcpListener;
@@ -38,7 +39,7 @@ const HEARTBEAT_EVERY: u64 = bates_postgres::CRASHED_AFTER.as_secs() / (5 * SYNC
 #[command(after_help = "Examples:\n  \
     bates serve\n  \
     bates serve --config /etc/bates.yaml --data /var/lib/bates\n  \
-    BATES_SECRET=… bates serve --http 0.0.0.0:8080 --resp off\n\n\
+    BATES_SECRET=… BATES_TLS_CERTIFICATE=server.pem BATES_TLS_KEY=server.key bates serve --http 0.0.0.0:8080\n\n\
     Then, from another terminal:\n  \
     redis-cli -p 6380 INCR seq:conv_abc123\n  \
     redis-cli -p 6380 LPOP id-pool:PROJ:9012 100\n  \
@@ -86,10 +87,14 @@ async fn serve(store: impl Store, mut config: Config, out: &mut Output) -> Resul
     if http.is_none() && resp.is_none() {
         bail!("http and resp are both off: turn one of them on");
     }
+    let tls = config.tls.clone().map(Tls::open).transpose()?.map(Arc::new);
     let stop = stop_signal()?;
     print_banner(out, &machine, &config, http.as_ref(), resp.as_ref())?;
     let mut tasks = Background::start(&machine, EVICTION_PERIOD, config.retention);
     tasks.endless.spawn(sync_series(machine.clone()));
+    if let Some(tls) = &tls {
+        tasks.endless.spawn(tls::reload(tls.clone()));
+    }
     if let Some(period) = config.reconcile_period {
         tasks.endless.spawn(reconcile(machine.clone(), period));
     }
@@ -99,6 +104,7 @@ async fn serve(store: impl Store, mut config: Config, out: &mut Output) -> Resul
     let http_settings = http::Settings {
         openg2p_is_open: config.openg2p_without_secret,
         hosts: config.hosts,
+        tls,
         ..http::Settings::new(Arc::new(config.access))
     };
     listen(&machine, http_settings, http, resp, stop).await;
@@ -123,33 +129,38 @@ fn print_banner<S: Store>(
     writeln!(out, "bates {} is serving numbers", env!("CARGO_PKG_VERSION"))?;
     writeln!(out, "  HTTP            {}", address_or_off(http))?;
     writeln!(out, "  Redis protocol  {}", address_or_off(resp))?;
+    if let Some(files) = &config.tls {
+        writeln!(out, "  TLS             {}", files.certificate.display())?;
+    }
     writeln!(out, "  data            {}", config.store)?;
     writeln!(out, "  configuration   {file}")?;
     writeln!(out, "try:")?;
     // HTTP shows the series with the fewest parameters, RESP those with keys.
-    let (registry, is_open) = (machine.registry(), config.access.is_open());
+    let (registry, is_open, is_tls) = (machine.registry(), config.access.is_open(), config.tls.is_some());
     let simplest = registry.entries().min_by_key(|entry| entry.parameters().count());
-    let http_line = http.zip(simplest).map(|(http, entry)| http_example(entry, http, is_open));
-    let redis_lines = registry.entries().filter_map(|entry| redis_example(entry, resp?, is_open));
+    let http_line = http.zip(simplest).map(|(http, entry)| http_example(entry, http, is_open, is_tls));
+    let redis_lines = registry.entries().filter_map(|entry| redis_example(entry, resp?, is_open, is_tls));
     for line in http_line.into_iter().chain(redis_lines).take(3) {
         writeln!(out, "  {line}")?;
     }
     out.flush()
 }
 
-fn http_example(entry: &SeriesEntry, http: SocketAddr, is_open: bool) -> String {
+fn http_example(entry: &SeriesEntry, http: SocketAddr, is_open: bool, is_tls: bool) -> String {
     let header = if is_open { "" } else { " -H \"Authorization: Bearer $BATES_SECRET\"" };
     let scope: String = entry.parameters().flat_map(|name| ["&", name, "=", "X"]).collect();
     let name = entry.series().name();
-    format!("curl -X POST{header} 'http://{http}/v1/series/{name}/next?count=3{scope}'")
+    let scheme = if is_tls { "https" } else { "http" };
+    format!("curl -X POST{header} '{scheme}://{http}/v1/series/{name}/next?count=3{scope}'")
 }
 
-fn redis_example(entry: &SeriesEntry, resp: SocketAddr, is_open: bool) -> Option<String> {
+fn redis_example(entry: &SeriesEntry, resp: SocketAddr, is_open: bool, is_tls: bool) -> Option<String> {
     let password = if is_open { "" } else { " -a \"$BATES_SECRET\"" };
     let key = entry.key()?.to_string();
     let key = entry.parameters().fold(key, |key, name| key.replace(&format!("{{{name}}}"), "X"));
     let (command, count) = if entry.numbers_are_positions() { ("INCR", "") } else { ("LPOP", " 3") };
-    Some(format!("redis-cli -p {}{password} {command} {key}{count}", resp.port()))
+    let tls = if is_tls { " --tls" } else { "" };
+    Some(format!("redis-cli{tls} -p {}{password} {command} {key}{count}", resp.port()))
 }
 
 /// Serves both ports until the signal to stop; requests under way finish.
@@ -161,7 +172,11 @@ async fn listen<S: Store>(
     stop: impl Future<Output = ()>,
 ) {
     let (stopping, stopped) = watch::channel(false);
-    let resp_settings = resp::Settings::new(http_settings.access.clone());
+    let resp_settings = resp::Settings {
+        tls: http_settings.tls.clone(),
+        handshake_timeout: http_settings.head_timeout,
+        ..resp::Settings::new(http_settings.access.clone())
+    };
     let http = async {
         if let Some(listener) = http {
             http::serve(listener, machine.clone(), http_settings, wait_for_stop(stopped.clone())).await;

@@ -37,6 +37,7 @@ mod secret;
 mod series_changes;
 mod server;
 mod shared_store;
+mod tls;
 mod wire;
 
 #[test]

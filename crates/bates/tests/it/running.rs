@@ -72,7 +72,8 @@ impl Server {
 
     pub(crate) fn run(mut command: Command) -> Result<Self, String> {
         // Independent of the environment that runs the tests.
-        for variable in ["BATES_SECRET", "BATES_PLANTED_BUG", "BATES_STORE", "PGPASSWORD"] {
+        for variable in ["BATES_SECRET", "BATES_PLAINTEXT", "BATES_PLANTED_BUG", "BATES_STORE", "PGPASSWORD"]
+        {
             if command.get_envs().all(|(name, _)| name != variable) {
                 command.env_remove(variable);
             }
@@ -130,6 +131,23 @@ impl Server {
         stderr.read_to_string(&mut output).unwrap();
         assert!(self.child.wait().unwrap().success());
         output
+    }
+
+    /// Waits until the error output contains `words` in a complete line; the server goes on.
+    pub(crate) fn wait_until_it_said(&mut self, words: &str) -> String {
+        let stderr = self.child.stderr.as_mut().unwrap();
+        let (mut output, mut byte) = (Vec::new(), [0]);
+        loop {
+            // One byte at a time, so that the rest can still be read.
+            assert_eq!(stderr.read(&mut byte).unwrap(), 1, "the server ended without {words:?}");
+            output.push(byte[0]);
+            if byte == *b"\n" {
+                let text = String::from_utf8_lossy(&output);
+                if text.contains(words) {
+                    return text.into_owned();
+                }
+            }
+        }
     }
 
     /// Reads the error output until the server ends.

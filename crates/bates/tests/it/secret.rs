@@ -33,7 +33,11 @@ fn an_empty_secret_is_refused() {
 #[test]
 fn a_server_with_a_secret_listens_on_any_address_and_requires_the_secret() {
     let data = tempfile::tempdir().unwrap();
-    let server = Server::start_with(data.path(), "0.0.0.0:0", &[("BATES_SECRET", SECRET)]);
+    let server = Server::start_with(
+        data.path(),
+        "0.0.0.0:0",
+        &[("BATES_SECRET", SECRET), ("BATES_PLAINTEXT", "allowed")],
+    );
     assert_eq!(server.redis_cli(&["INCR", "counter:a"]), "NOAUTH Authentication required.");
     assert_eq!(server.redis_cli(&["--no-auth-warning", "-a", SECRET, "INCR", "counter:a"]), "1");
     assert_eq!(
@@ -62,7 +66,7 @@ fn check(text: &str, environment: &[(&str, &str)]) -> (Option<i32>, String) {
 
 #[test]
 fn tokens_come_from_the_file_and_the_environment_and_errors_name_the_line() {
-    let good = "tokens:\n  front-desk: { secret: \"a sesame, open sesame\", may: [read, take] }\nhttp: 0.0.0.0:8080\n";
+    let good = "tokens:\n  front-desk: { secret: \"a sesame, open sesame\", may: [read, take] }\nhttp: 0.0.0.0:8080\nplaintext: allowed\n";
     let (code, printed) = check(
         good,
         &[
@@ -77,10 +81,13 @@ fn tokens_come_from_the_file_and_the_environment_and_errors_name_the_line() {
     assert_eq!(check(dashed, &[("BATES_TOKENS__FRONT_DESK__SECRET", "a sesame")]).0, Some(0));
     for (text, expected) in [
         ("tokens: 7", "line 1: tokens: expected a map of names"),
-        ("tokens:\n  a: sesame", "line 2: tokens: a: expected a map with some of secret, secret_file, may"),
+        (
+            "tokens:\n  a: sesame",
+            "line 2: tokens: a: expected a map with some of secret, secret_file, certificate, may",
+        ),
         (
             "tokens:\n  a: { secrets: sesame }",
-            "line 2: tokens: a: expected a map with some of secret, secret_file, may",
+            "line 2: tokens: a: expected a map with some of secret, secret_file, certificate, may",
         ),
         (
             "tokens:\n  a: { secret: sesame }",
@@ -105,7 +112,7 @@ fn tokens_come_from_the_file_and_the_environment_and_errors_name_the_line() {
             "line 2: tokens: a: the secret has 12 characters; at 0.0.0.0:8080 it needs at least 16",
         ),
         ("secret: short sesame\nresp: 0.0.0.0:6380", "line 1: the secret has 12 characters; at 0.0.0.0:6380"),
-        ("tokens:\n  a: {}", "line 2: tokens: a: expected secret or secret_file"),
+        ("tokens:\n  a: {}", "line 2: tokens: a: expected secret, secret_file or certificate"),
         ("tokens:\n  a: { secret: \"\" }", "line 2: tokens: a: secret is empty"),
         (
             "tokens:\n  a: { secret: \" sesame\" }",
