@@ -2,7 +2,7 @@
 
 use axum::Json;
 use bates_api::{Match, Reason, Trace, Verdict};
-use bates_core::{ErrorCode, IdentifierMatch, Store};
+use bates_core::{ErrorCode, IdentifierMatch, Position, Store};
 
 use super::problem::{JsonResult, Problem};
 use super::query::truncate;
@@ -30,6 +30,8 @@ pub(super) fn to_api_reasons(verdict: &bates_pattern::Verdict) -> Vec<Reason> {
 }
 
 /// Trace an identifier to its series, scope and position
+///
+/// The position of a number that a shuffled series has not yet issued is not shown.
 #[utoipa::path(get, path = "/v1/ids/{id}", tag = "identifiers",
     params(("id" = String, Path, description = "The identifier", example = "PROJ-9012-1001")),
     responses((status = 200, body = Trace), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "No series can have issued this identifier")))]
@@ -37,7 +39,7 @@ pub(super) async fn trace_identifier<S: Store>(
     context: Context<S>,
     Path(id): Path<String>,
 ) -> JsonResult<Trace> {
-    let matches: Vec<Match> = context.machine.find(&id).await?.into_iter().map(to_api_match).collect();
+    let matches: Vec<Match> = context.machine.find(&id, false).await?.into_iter().map(to_api_match).collect();
     if matches.is_empty() {
         let detail = format!("{:?} is not an identifier of any series", truncate(&id));
         return Err(Problem::new(ErrorCode::UNKNOWN_ID, detail));
@@ -48,6 +50,6 @@ pub(super) async fn trace_identifier<S: Store>(
 fn to_api_match(identifier_match: IdentifierMatch) -> Match {
     let IdentifierMatch { entry, parameters, period, position, granted } = identifier_match;
     let series = entry.series().name().to_string();
-    let (scope, position) = (parameters.into_iter().collect(), position.value());
+    let (scope, position) = (parameters.into_iter().collect(), position.map(Position::value));
     Match { series, scope, period, position, granted }
 }
