@@ -37,7 +37,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // A number can be traced to its series and position; any text can be validated.
     let short = bates.series("short")?.next().await?;
     let found = bates.find(&short).await?;
-    println!("short {short} is position {} of {}", found[0].position, found[0].entry.series().name());
+    let position = found[0].position.expect("the library hides no position");
+    println!("short {short} is position {position} of {}", found[0].entry.series().name());
     println!("validate {:?}", bates.series("short")?.validate("no-key").reasons());
 
     // Unused numbers go back to the store, so the next run continues without a gap. A scope keeps the folder open.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::csv::csv_cell;
 use crate::page::page;
 use crate::scope::scope_text;
 
@@ -54,12 +55,11 @@ impl AuditEntry {
     /// The header row of the CSV format.
     pub const CSV_HEADER: &'static str = "series,scope,from,to,first,last,count,who,how,at";
 
-    /// The entry as a CSV row. Columns that may hold a comma or a quote are quoted.
+    /// The entry as a CSV row. Columns that may hold a comma or a quote, or begin like a formula, are quoted.
     pub fn csv_row(&self) -> String {
-        let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
         let Self { series, from, to, count, how, at, .. } = self;
-        let scope = quoted(&scope_text(&self.scope, self.period.as_deref()));
-        let (first, last, who) = (quoted(&self.first), quoted(&self.last), quoted(&self.who));
+        let scope = csv_cell(&scope_text(&self.scope, self.period.as_deref()));
+        let (first, last, who) = (csv_cell(&self.first), csv_cell(&self.last), csv_cell(&self.who));
         format!("{series},{scope},{from},{to},{first},{last},{count},{who},{how},{at}")
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::csv::csv_cell;
 use crate::page::page;
 use crate::scope::scope_text;
 
@@ -46,11 +47,11 @@ impl Gap {
     /// The header row of the CSV format.
     pub const CSV_HEADER: &'static str = "series,scope,first,last,count,reason,uncertain,seen";
 
-    /// The gap as a CSV row. Only the scope may hold a comma or a quote, so only the scope is quoted.
+    /// The gap as a CSV row. Only the scope may hold a comma or a quote, or begin like a formula.
     pub fn csv_row(&self) -> String {
         let Self { series, first, last, reason, uncertain, seen, .. } = self;
-        let scope = scope_text(&self.scope, self.period.as_deref()).replace('"', "\"\"");
-        format!("{series},\"{scope}\",{first},{last},{},{reason},{uncertain},{seen}", last - first + 1)
+        let scope = csv_cell(&scope_text(&self.scope, self.period.as_deref()));
+        format!("{series},{scope},{first},{last},{},{reason},{uncertain},{seen}", last - first + 1)
     }
 }
 

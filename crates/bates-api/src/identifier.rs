@@ -48,8 +48,9 @@ pub struct Match {
     /// The period that the identifier contains.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub period: Option<String>,
-    /// The position of the identifier.
-    pub position: u64,
+    /// The position of the identifier; absent if the series is shuffled and has not yet issued the identifier.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<u64>,
     /// Whether the position was granted; `null` if the identifier does not contain its whole scope.
     pub granted: Option<bool>,
 }

@@ -6,6 +6,7 @@
 #![warn(missing_docs)]
 
 mod audit;
+mod csv;
 mod document;
 mod gap;
 mod identifier;

@@ -7,6 +7,8 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::page::page;
+
 /// The description of a series, as its owner writes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -109,12 +111,12 @@ pub struct Series {
     pub origin: String,
 }
 
-/// All series.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct SeriesList {
-    /// The series, ordered by name.
-    pub series: Vec<Series>,
+page! {
+    /// One page of series, ordered by name.
+    SeriesPage {
+        /// The series.
+        series: Series
+    }
 }
 
 /// A change to a series. Fields that are left out stay as they are; `null` restores the default.

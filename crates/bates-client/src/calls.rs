@@ -2,7 +2,7 @@
 
 use bates_api::{
     DecisionCount, DocumentStatus, OutboxCounts, Path, PoolList, PoolRequest, PoolStatus, Reconciliation,
-    SeriesList, Trace, Verdict,
+    Trace, Verdict,
 };
 use serde::de::DeserializeOwned;
 
@@ -33,12 +33,6 @@ impl Client {
     /// The series, scope and position that an identifier matches, and whether it was granted; or `unknown_id`.
     pub async fn find(&self, id: &str) -> Result<Trace, Error> {
         self.transport.get(Path::v1(["ids", id])?).await
-    }
-
-    /// The series of the server.
-    pub async fn all_series(&self) -> Result<Vec<bates_api::Series>, Error> {
-        let SeriesList { series } = self.transport.get(Path::v1(["series"])?).await?;
-        Ok(series)
     }
 
     /// Looks for gaps now, in all series.

@@ -43,7 +43,7 @@ pub use client::{Client, ClientBuilder};
 pub use document::Document;
 pub use error::{Error, OpenError, PopError};
 pub use lease::{Leases, Prefetched};
-pub use pages::{Audit, Gaps, HeldLeases, Outbox, Pages};
+pub use pages::{Audit, Gaps, HeldLeases, Outbox, Pages, SeriesDescriptions};
 pub use pool::{Pool, Settings};
 pub use series::Series;
 #[doc(hidden)]

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use bates_api::{AuditPage, GapPage, LeasePage, OutboxPage, Page, Path};
+use bates_api::{AuditPage, GapPage, LeasePage, OutboxPage, Page, Path, SeriesPage};
 
 use crate::client::Client;
 use crate::error::Error;
@@ -26,6 +26,8 @@ pub type Gaps = Pages<GapPage>;
 pub type Outbox = Pages<OutboxPage>;
 /// Leases that programs hold, the oldest first.
 pub type HeldLeases = Pages<LeasePage>;
+/// The series of a server, by name.
+pub type SeriesDescriptions = Pages<SeriesPage>;
 /// Who took which numbers of audited series, the oldest first.
 pub type Audit = Pages<AuditPage>;
 
@@ -117,6 +119,11 @@ impl Client {
     /// The leases that programs hold.
     pub fn leases(&self) -> HeldLeases {
         Pages::new(self, "leases")
+    }
+
+    /// The series of the server, by name.
+    pub fn all_series(&self) -> SeriesDescriptions {
+        Pages::new(self, "series")
     }
 
     /// Who took which numbers.

@@ -24,6 +24,9 @@ use crate::store::{Store, StoreResult};
 const PRUNE_BATCH: usize = 10_000;
 
 /// Why a document got no number. Nothing was written, unless the store failed.
+/// Levels of arrays and objects in a document. Readers of a sink often stop at 100 or 128.
+const DEPTH_MAX: usize = 64;
+
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DocumentError {
@@ -38,6 +41,8 @@ pub enum DocumentError {
     /// Another attempt fails in the same way.
     #[error("the idempotency key cannot be kept: {0}")]
     BadKey(Box<str>),
+    #[error("the document is nested {depth} levels deep; the limit is {DEPTH_MAX}")]
+    TooDeep { depth: usize },
     #[error("the rules of the series reject each of the next {positions} positions")]
     AllRejected { positions: u64 },
 }
@@ -52,9 +57,37 @@ impl DocumentError {
             Self::NoSink(_) => ErrorCode::NO_SINK,
             Self::KeyReused(_) => ErrorCode::KEY_REUSED,
             Self::BadKey(_) => ErrorCode::BAD_ARGUMENTS,
+            Self::TooDeep { .. } => ErrorCode::BAD_DOCUMENT,
             Self::AllRejected { .. } => ErrorCode::ALL_REJECTED,
         }
     }
+}
+
+impl DocumentContent {
+    fn check_depth(&self) -> Result<(), DocumentError> {
+        let Self::Document(json) = self else { return Ok(()) };
+        let depth = json_depth(json);
+        if depth > DEPTH_MAX { Err(DocumentError::TooDeep { depth }) } else { Ok(()) }
+    }
+}
+
+/// The levels of arrays and objects in a valid JSON text.
+fn json_depth(json: &str) -> usize {
+    let (mut depth, mut deepest, mut is_text) = (0_usize, 0, false);
+    let mut bytes = json.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'\\' if is_text => drop(bytes.next()),
+            b'"' => is_text = !is_text,
+            b'[' | b'{' if !is_text => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b']' | b'}' if !is_text => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
 }
 
 /// The arguments of [`Machine::assign`] besides the series.
@@ -97,6 +130,7 @@ impl<S: Store> Machine<S> {
         if is_document && !entry.spec.has_sink {
             return Err(DocumentError::NoSink(entry.series.name().as_str().into()));
         }
+        content.check_depth()?;
         let OpenScope { scope, scope_id, .. } = self.open_scope(entry, params)?;
         if self.dispenser.is_closing() {
             return Err(self.dispenser.refusal(&entry.series, &scope_id.scope).into());
@@ -181,5 +215,29 @@ fn to_error(scope_id: &ScopeId, end: u64, key: Option<Box<str>>, error: AssignEr
         AssignError::KeyReused => DocumentError::KeyReused(key.unwrap_or_default()),
         AssignError::BadKey(reason) => DocumentError::BadKey(reason),
         AssignError::AllRejected { positions } => DocumentError::AllRejected { positions },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn brackets_in_texts_are_no_levels() {
+        for (json, depth) in
+            [("1", 0), ("[]", 1), (r#"{"a":[{}]}"#, 3), (r#"["[[[\"[[\\"]"#, 1), ("[[],[[]],[]]", 3)]
+        {
+            assert_eq!(json_depth(json), depth, "{json}");
+        }
+    }
+
+    #[test]
+    fn a_document_deeper_than_the_limit_is_refused_with_the_limit() {
+        let nested =
+            |depth: usize| DocumentContent::Document(("[".repeat(depth) + &"]".repeat(depth)).into());
+        assert_eq!(nested(DEPTH_MAX).check_depth(), Ok(()));
+        let error = nested(DEPTH_MAX + 1).check_depth().unwrap_err();
+        assert_eq!(error.to_string(), "the document is nested 65 levels deep; the limit is 64");
+        assert_eq!(error.code(), ErrorCode::BAD_DOCUMENT);
     }
 }

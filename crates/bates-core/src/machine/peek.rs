@@ -30,7 +30,8 @@ pub struct IdentifierMatch {
     pub entry: Arc<SeriesEntry>,
     pub parameters: Vec<(String, String)>,
     pub period: Option<String>,
-    pub position: Position,
+    /// `None` if it is hidden: see [`Machine::find`].
+    pub position: Option<Position>,
     /// `None` if the identifier does not show its whole scope.
     pub granted: Option<bool>,
 }
@@ -90,30 +91,43 @@ impl<S: Store> Machine<S> {
     }
 
     /// Every series that an identifier could belong to, by name.
-    pub async fn find(&self, id: &str) -> StoreResult<Vec<IdentifierMatch>> {
+    ///
+    /// Unless `shows_future`, the position of a number that a shuffled series has not yet issued is hidden. Look-ups of
+    /// all possible identifiers would otherwise reveal the numbers to come, in their order.
+    pub async fn find(&self, id: &str, shows_future: bool) -> StoreResult<Vec<IdentifierMatch>> {
         let mut found = Vec::new();
         for entry in self.registry().entries() {
-            found.extend(self.find_in(entry, id).await?);
+            found.extend(self.find_in(entry, id, shows_future).await?);
         }
         Ok(found)
     }
 
-    pub async fn find_in(&self, entry: &Arc<SeriesEntry>, id: &str) -> StoreResult<Option<IdentifierMatch>> {
+    /// As [`find`](Self::find), in one series.
+    pub async fn find_in(
+        &self,
+        entry: &Arc<SeriesEntry>,
+        id: &str,
+        shows_future: bool,
+    ) -> StoreResult<Option<IdentifierMatch>> {
         let Ok(parsed) = entry.series.pattern().parse(id) else { return Ok(None) };
         let position = parsed.position();
-        let granted = match entry.scope_of(&parsed) {
-            None => None,
-            Some(scope) => {
-                let cursor = self.store().cursor(entry.series.scope_id(&scope)).await?;
-                let start = entry.series.start().value();
-                Some(cursor.is_some_and(|cursor| (start..cursor.next).contains(&position.value())))
+        let (mut granted, mut is_shown) = (None, shows_future || !entry.spec.shuffled);
+        if let Some(scope) = entry.scope_of(&parsed) {
+            let from_start = entry.series.start().value()..;
+            let is_below = |next: u64| from_start.contains(&position.value()) && position.value() < next;
+            let cursor = self.store().cursor(entry.series.scope_id(&scope)).await?;
+            let is_granted = cursor.is_some_and(|cursor| is_below(cursor.next));
+            granted = Some(is_granted);
+            // The next position of this process is below the cursor while memory holds granted positions.
+            if is_granted && !is_shown {
+                is_shown = self.dispenser.peek(&entry.series, &scope).await?.is_some_and(is_below);
             }
-        };
+        }
         Ok(Some(IdentifierMatch {
             entry: entry.clone(),
             parameters: parsed.parameters().map(|(n, v)| (n.to_owned(), v.to_owned())).collect(),
             period: parsed.period().map(|period| period.to_string()),
-            position,
+            position: is_shown.then_some(position),
             granted,
         }))
     }

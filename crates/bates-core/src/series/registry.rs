@@ -25,6 +25,12 @@ impl Registry {
         self.by_name.values()
     }
 
+    /// By name, after `after`.
+    pub fn entries_after(&self, after: Option<&SeriesName>) -> impl Iterator<Item = &Arc<SeriesEntry>> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.by_name.range::<SeriesName, _>((from, Bound::Unbounded)).map(|(_, entry)| entry)
+    }
+
     pub fn len(&self) -> usize {
         self.by_name.len()
     }

@@ -180,20 +180,20 @@ async fn find_traces_a_number_to_its_series_scope_and_position() {
         machine.next(&entry, (&[("project", "P")]).into(), 2, Actor::library("test")).await.unwrap();
     assert_eq!(numbers.values().collect::<Vec<_>>(), ["1", "2"], "the bare sequence part");
     assert_eq!(numbers.iter().next().unwrap().1, "P-1", "and the whole number");
-    let found = machine.find("P-2").await.unwrap();
+    let found = machine.find("P-2", false).await.unwrap();
     assert_eq!(found.len(), 1);
-    let (position, granted) = (found[0].position.value(), found[0].granted);
+    let (position, granted) = (found[0].position.unwrap().value(), found[0].granted);
     assert_eq!(
         (position, granted, &*found[0].parameters),
         (2, Some(true), &[("project".into(), "P".into())][..])
     );
     for (id, granted) in [("P-0", Some(false)), ("P-33", Some(false)), ("Q-1", Some(false))] {
-        assert_eq!(machine.find(id).await.unwrap()[0].granted, granted, "{id}");
+        assert_eq!(machine.find(id, false).await.unwrap()[0].granted, granted, "{id}");
     }
     // A number that does not show its scope could belong to any scope.
-    let bare = machine.find("7").await.unwrap();
+    let bare = machine.find("7", false).await.unwrap();
     assert_eq!((bare.len(), bare[0].granted), (1, None));
-    assert!(machine.find("nothing like it").await.unwrap().is_empty());
+    assert!(machine.find("nothing like it", false).await.unwrap().is_empty());
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! The HTTP port: serves connections, and passes admitted requests to the router.
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
+use super::security::AnswerKind;
 use super::write_timeout::WriteTimeout;
 use super::{Settings, routes};
 use crate::{port, tls};
@@ -53,15 +55,18 @@ async fn serve_connection(
     builder.timer(TokioTimer::new()).header_read_timeout(settings.head_timeout).max_buf_size(HEAD_BYTES_MAX);
     let stream = TokioIo::new(WriteTimeout::new(stream, settings.write_timeout));
     let service = service_fn(move |mut request: Request<Incoming>| {
+        let kind = AnswerKind::of_path(request.uri().path());
         let answer = settings.admit(&request, &peer).map(|caller| {
             request.extensions_mut().insert(caller);
             router.call(request)
         });
-        async {
-            match answer {
-                Ok(answer) => answer.await,
-                Err(problem) => Ok(problem.into_response()),
-            }
+        async move {
+            let mut response = match answer {
+                Ok(answer) => answer.await?,
+                Err(problem) => problem.into_response(),
+            };
+            kind.add_headers(response.headers_mut());
+            Ok::<_, Infallible>(response)
         }
     });
     let mut connection = pin!(builder.serve_connection(stream, service));

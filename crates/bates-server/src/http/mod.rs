@@ -21,6 +21,7 @@ mod query;
 mod request;
 mod routes;
 mod scopes;
+mod security;
 mod series;
 mod trace;
 mod write_timeout;

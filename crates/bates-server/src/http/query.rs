@@ -53,6 +53,10 @@ impl ListQuery {
     pub(super) fn parse(uri: &Uri, page: PageSize) -> Result<Self> {
         let mut query = Self { after: None, limit: page.default, rest: Vec::new() };
         for (name, value) in pairs(uri) {
+            // PostgreSQL stores no NUL; both stores refuse it alike.
+            if value.contains('\0') {
+                return Err(bad_value(&truncate(&name), &value, "has a NUL character"));
+            }
             match &*name {
                 "after" => query.after = Some(value),
                 // A list with pages of one size has no limit parameter.

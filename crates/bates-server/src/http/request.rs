@@ -102,13 +102,27 @@ pub(super) async fn read_body(body: Body, bytes_max: usize, timeout: Duration) -
     }
 }
 
-/// Parses a body of one JSON object: status 400 if it is not JSON, 422 if its fields are not the expected ones.
+/// Whether a JSON text has the escape `\u0000`, which PostgreSQL does not store in a text.
+fn has_nul_escape(json: &[u8]) -> bool {
+    let mut rest = json;
+    while let Some(at) = rest.iter().position(|byte| *byte == b'\\') {
+        if rest[at + 1..].starts_with(b"u0000") {
+            return true;
+        }
+        // The byte after a backslash belongs to it: a second backslash escapes nothing.
+        rest = rest.get(at + 2..).unwrap_or_default();
+    }
+    false
+}
+
+/// Parses a body of one JSON object: status 400 if it is not JSON, 422 if its fields are not the expected ones or a
+/// text has a NUL character, on both stores alike.
 pub(super) fn parse_json<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
     // Serde would also accept an array, as the fields of the object in their order.
     let is_object = body.trim_ascii_start().starts_with(b"{");
     let not_object = || Err(serde::de::Error::custom("expected an object"));
     let parsed = if is_object { serde_json::from_slice(body) } else { not_object() };
-    parsed.map_err(|error: serde_json::Error| {
+    let parsed = parsed.map_err(|error: serde_json::Error| {
         if std::str::from_utf8(body).is_err() {
             return Problem::new(ErrorCode::BAD_BODY, "the body is not UTF-8");
         }
@@ -117,5 +131,27 @@ pub(super) fn parse_json<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
             Ok(_) => Problem::new(ErrorCode::BAD_BODY, error.to_string()),
             Err(error) => Problem::new(ErrorCode::BAD_REQUEST, error.to_string()),
         }
-    })
+    })?;
+    if has_nul_escape(body) {
+        return Err(Problem::new(ErrorCode::BAD_BODY, "a text in the body has a NUL character (\\u0000)"));
+    }
+    Ok(parsed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_nul_escape;
+
+    #[test]
+    fn only_an_escape_is_a_nul_character() {
+        for (json, expected) in [
+            (r#""\u0000""#, true),
+            (r#""\\u0000""#, false),
+            (r#""\\\u0000""#, true),
+            (r#""u0000""#, false),
+            ("\"\\", false),
+        ] {
+            assert_eq!(has_nul_escape(json.as_bytes()), expected, "{json}");
+        }
+    }
 }

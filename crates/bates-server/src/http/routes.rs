@@ -148,6 +148,10 @@ impl<T: DeserializeOwned + Send, C: Send + Sync> FromRequestParts<C> for Path<T>
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, context: &C) -> Result<Self> {
+        // PostgreSQL stores no NUL; both stores refuse it alike.
+        if parts.uri.path().contains("%00") {
+            return Err(Problem::new(ErrorCode::BAD_NAME, "a segment of the path has a NUL character (%00)"));
+        }
         match axum::extract::Path::from_request_parts(parts, context).await {
             Ok(axum::extract::Path(path)) => Ok(Self(path)),
             Err(_) => Err(Problem::new(ErrorCode::BAD_NAME, "a segment of the path is not UTF-8")),

@@ -1,9 +1,11 @@
 //! `/v1/series`: lists, creates, changes and retires series.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::body::Body;
-use axum::http::StatusCode;
-use bates_api::{Retirement, Series, SeriesDescription, SeriesList, SeriesPatch};
+use axum::http::{StatusCode, Uri};
+use bates_api::{Retirement, Series, SeriesDescription, SeriesPage, SeriesPatch};
 use bates_core::{
     ClientLeaseFilter, CreateOutcome, ErrorCode, Promise, SeriesEntry, SeriesName, SeriesOrigin,
     SeriesPattern, SeriesSpec, Store,
@@ -11,6 +13,7 @@ use bates_core::{
 
 use super::permit::Permit;
 use super::problem::{JsonResult, Problem, Result};
+use super::query::{self, ListQuery};
 use super::request::{self, JsonBody};
 use super::routes::{self, Context, Path, parse_series_name};
 use crate::series;
@@ -65,12 +68,25 @@ fn merge(target: &mut serde_json::Value, patch: serde_json::Value) {
     }
 }
 
-/// List all series
-#[utoipa::path(get, path = "/v1/series", tag = "series", responses((status = 200, body = SeriesList)))]
-pub(super) async fn list_series<S: Store>(context: Context<S>, permit: Permit) -> JsonResult<SeriesList> {
-    let series =
-        context.visible_series(&permit).iter().map(|entry| to_api_series(entry)).collect::<Result<_, _>>()?;
-    Ok(Json(SeriesList { series }))
+/// List series
+#[utoipa::path(get, path = "/v1/series", tag = "series",
+    params(("after" = Option<String>, Query, description = "The `after` of the previous page"),
+        ("limit" = Option<usize>, Query, description = "The maximum number of series: 1 to 1,000, by default 100")),
+    responses((status = 200, body = SeriesPage), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The query is invalid")))]
+pub(super) async fn list_series<S: Store>(
+    context: Context<S>,
+    permit: Permit,
+    uri: Uri,
+) -> JsonResult<SeriesPage> {
+    let query = ListQuery::parse(&uri, query::SMALL_PAGE)?;
+    query.check_rest(|name| query::unknown_parameter(name, "after and limit"))?;
+    let after = query.after(|after| after.parse().ok())?;
+    let registry = context.machine.registry();
+    let is_visible = |entry: &&Arc<SeriesEntry>| permit.check_series(entry.series().name()).is_ok();
+    let page = registry.entries_after(after.as_ref()).filter(is_visible).take(query.limit);
+    let series = page.map(|entry| to_api_series(entry)).collect::<Result<Vec<_>>>()?;
+    let after = query.next_after(&series, |last| last.name.clone());
+    Ok(Json(SeriesPage { series, after }))
 }
 
 /// Describe a series

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use bates_api::{Match, Reason, Trace, Verdict};
-use bates_core::{ErrorCode, IdentifierMatch, Store};
+use bates_core::{ErrorCode, IdentifierMatch, Position, Right, Store};
 
 use super::permit::Permit;
 use super::problem::{JsonResult, Problem};
@@ -32,6 +32,8 @@ pub(super) fn to_api_reasons(verdict: &bates_pattern::Verdict) -> Vec<Reason> {
 }
 
 /// Trace an identifier to its series, scope and position
+///
+/// The position of a number that a shuffled series has not yet issued is not shown.
 #[utoipa::path(get, path = "/v1/ids/{id}", tag = "identifiers",
     params(("id" = String, Path, description = "The identifier", example = "PROJ-9012-1001")),
     responses((status = 200, body = Trace), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "No series can have issued this identifier")))]
@@ -46,7 +48,7 @@ pub(super) async fn trace_identifier<S: Store>(
         permit.check_series(found.entry.series().name()).is_ok()
             && permit.permissions().check_scope(&pairs).is_ok()
     };
-    let found = context.machine.find(&id).await?.into_iter();
+    let found = context.machine.find(&id, permit.permissions().has(Right::Operate)).await?.into_iter();
     let matches: Vec<Match> = found.filter(is_visible).map(to_api_match).collect();
     if matches.is_empty() {
         let detail = format!("{:?} is not an identifier of any series", truncate(&id));
@@ -58,6 +60,6 @@ pub(super) async fn trace_identifier<S: Store>(
 fn to_api_match(identifier_match: IdentifierMatch) -> Match {
     let IdentifierMatch { entry, parameters, period, position, granted } = identifier_match;
     let series = entry.series().name().to_string();
-    let (scope, position) = (parameters.into_iter().collect(), position.value());
+    let (scope, position) = (parameters.into_iter().collect(), position.map(Position::value));
     Match { series, scope, period, position, granted }
 }

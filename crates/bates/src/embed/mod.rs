@@ -120,7 +120,7 @@ impl Bates {
 
     /// Every series, scope and position that a text matches, ordered by the name of the series.
     pub async fn find(&self, text: &str) -> Result<Vec<IdentifierMatch>> {
-        Ok(self.open_machine()?.find(text).await?)
+        Ok(self.open_machine()?.find(text, true).await?)
     }
 
     /// Finds gaps: compares the cursors with documents and held numbers, and records every missing position.

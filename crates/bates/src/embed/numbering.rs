@@ -101,7 +101,7 @@ impl Numbering {
 
     /// Scope and position of a number, and whether it was granted. `None` if the text is not a number of the series.
     pub async fn find(&self, text: &str) -> Result<Option<IdentifierMatch>> {
-        Ok(self.machine.find_in(&self.entry, text).await?)
+        Ok(self.machine.find_in(&self.entry, text, true).await?)
     }
 
     /// The series in the machine.

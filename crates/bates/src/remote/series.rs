@@ -41,7 +41,7 @@ impl SeriesArgs {
         let client = self.server.client()?;
         let series = match &self.series {
             Some(name) => vec![client.series(name).describe().await?],
-            None => client.all_series().await?,
+            None => client.all_series().collect(usize::MAX).await?,
         };
         if self.json {
             return series.iter().try_for_each(|one| out.print_json(one));

@@ -200,7 +200,7 @@ fn bad_input_gets_a_clear_error_and_changes_nothing() {
         (r#"{"scope":{}}"#, (422, "bad_scope")),
         (r#"{"scope":{"name":"a","more":"b"}}"#, (422, "bad_scope")),
         (r#"{"scope":{"name":"a","name":"b"}}"#, (422, "bad_scope")),
-        (r#"{"scope":{"name":"\u0000"}}"#, (422, "bad_scope")),
+        (r#"{"scope":{"name":"\u0000"}}"#, (422, "bad_body")),
         (r#"{"scope":{"name":"a\r"}}"#, (422, "bad_scope")),
         (r#"{"scope":{"name":"a\u202eb"}}"#, (422, "bad_scope")),
         (&format!(r#"{{"scope":{{"name":"{}"}}}}"#, "x".repeat(3_000)), (422, "bad_scope")),

@@ -17,6 +17,7 @@ mod errors;
 mod examples;
 mod failing_store;
 mod http;
+mod http_safety;
 mod hunts;
 mod incrby;
 mod leases;

@@ -6,7 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use super::running::{Client, Server};
 
 /// Sends bytes, closes its side, and returns everything that the server sends until it closes.
-fn exchange(server: &Server, bytes: &[u8]) -> String {
+pub(crate) fn exchange(server: &Server, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
     // The server may close before it has read everything.
     let _ = stream.write_all(bytes);

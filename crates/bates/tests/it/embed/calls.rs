@@ -131,7 +131,7 @@ async fn peek_and_find_change_nothing() {
     assert_eq!((peek.last, peek.next, peek.exists), (Position::new(1003), Position::new(1004), true));
     let found = bates.find("PROJ-9012-1002").await.unwrap();
     let [found] = &found[..] else { panic!("{found:?}") };
-    assert_eq!((found.position.value(), found.granted), (1002, Some(true)));
+    assert_eq!((found.position.unwrap().value(), found.granted), (1002, Some(true)));
     assert_eq!(found.entry.series().name().as_str(), "document");
     let never = documents.find("PROJ-9012-9999999").await.unwrap().unwrap();
     assert_eq!(never.granted, Some(false));
