@@ -39,8 +39,16 @@ struct CertificateName {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
     pub address: Option<SocketAddr>,
+    /// The client, named by its address.
+    pub caller: Caller,
     /// The names in its certificate, if a trusted authority signed it.
     pub certificate_names: Vec<Box<str>>,
+}
+
+impl Peer {
+    pub fn new(address: Option<SocketAddr>, certificate_names: Vec<Box<str>>) -> Self {
+        Self { address, caller: Caller::from_address(address), certificate_names }
+    }
 }
 
 /// The caller of a request: a token, or else an address; and what it may do. Cheap to clone.
@@ -110,7 +118,7 @@ impl Access {
 
     /// The caller of a request without a secret to the OpenG2P contract, where that is allowed.
     pub(crate) fn admit_to_contract(&self, peer: &Peer) -> Caller {
-        Caller::from_address(peer.address).with_permissions(&self.contract)
+        peer.caller.with_permissions(&self.contract)
     }
 
     /// A client whose verified certificate has the name `certificate` is the caller of the token `name`, without a secret.
@@ -130,7 +138,7 @@ impl Access {
     pub fn caller_without_secret(&self, peer: &Peer) -> Option<Caller> {
         let is_named = |it: &&CertificateName| peer.certificate_names.contains(&it.certificate);
         let by_certificate = self.certificates.iter().find(is_named).map(|it| it.caller.clone());
-        let by_address = || Caller::from_address(peer.address).with_permissions(&self.all);
+        let by_address = || peer.caller.with_permissions(&self.all);
         by_certificate.or_else(|| self.is_open().then(by_address))
     }
 

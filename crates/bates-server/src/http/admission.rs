@@ -41,7 +41,7 @@ impl Settings {
     pub(super) fn admit<B>(&self, request: &Request<B>, peer: &Peer) -> Result<Caller> {
         let path = request.uri().path();
         if is_public(path) {
-            return Ok(Caller::from_address(peer.address));
+            return Ok(peer.caller.clone());
         }
         // A wrong secret is refused even where none is needed.
         let has_no_secret = !request.headers().contains_key(header::AUTHORIZATION);
@@ -88,7 +88,7 @@ impl Settings {
             Some((scheme, secret)) if scheme.eq_ignore_ascii_case(b"bearer ") => secret,
             _ => return None,
         };
-        self.access.authenticate(secret.trim_ascii(), &Caller::from_address(peer.address))
+        self.access.authenticate(secret.trim_ascii(), &peer.caller)
     }
 }
 

@@ -31,7 +31,7 @@ pub(super) struct Session {
 impl Session {
     pub(super) fn new(shared: Arc<Shared>, client: Handle, peer: &Peer) -> Self {
         let first_caller = shared.settings.access.caller_without_secret(peer);
-        let (caller, peer) = (first_caller.clone(), Caller::from_address(peer.address));
+        let (caller, peer) = (first_caller.clone(), peer.caller.clone());
         let (protocol, scope_buffer) = (Protocol::default(), String::new());
         Self { protocol, scope_buffer, client, shared, peer, first_caller, caller, wrong_secrets: 0 }
     }

@@ -23,7 +23,7 @@ pub(crate) async fn accept(
     let _ = stream.set_nodelay(true);
     let address = stream.peer_addr().ok();
     let Some(config) = config else {
-        return Some((Stream::Plain(stream), Peer { address, certificate_names: Vec::new() }));
+        return Some((Stream::Plain(stream), Peer::new(address, Vec::new())));
     };
     let handshake = timeout(handshake_timeout, TlsAcceptor::from(config).accept(stream));
     let mut stop = stop.clone();
@@ -34,6 +34,6 @@ pub(crate) async fn accept(
     // Present only if the verifier accepted it.
     let chain = stream.get_ref().1.peer_certificates();
     let names = chain.and_then(<[_]>::first).map(|certificate| certificate_names(certificate));
-    let peer = Peer { address, certificate_names: names.unwrap_or_default() };
+    let peer = Peer::new(address, names.unwrap_or_default());
     Some((Stream::Tls(Box::new(stream)), peer))
 }
