@@ -119,7 +119,7 @@ fn parse_after(text: &str) -> Option<(Timestamp, Uuid)> {
         ("since" = Option<String>, Query, description = "Only entries from this time on; a day means its midnight in UTC", example = "2026-12-31T00:00:00Z"),
         ("until" = Option<String>, Query, description = "Only entries before this time; a day means its midnight in UTC"),
         ("after" = Option<String>, Query, description = "The `after` of the previous page"),
-        ("limit" = Option<usize>, Query, description = "The maximum number of entries: 1 to 10,000, by default 1,000")),
+        ("limit" = Option<usize>, Query, minimum = 1, maximum = 10000, description = "The maximum number of entries: 1 to 10,000, by default 1,000")),
     responses((status = 200, content((AuditPage = "application/json"), (String = "text/csv")), description = "The entries"),
         (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The query is invalid, or the store failed")))]
 pub(super) async fn list_audit_entries<S: Store>(

@@ -19,7 +19,7 @@ use super::routes::Context;
     params(("series" = Option<String>, Query, description = "Only gaps of this series. Further query parameters name a scope", example = "document"),
         ("period" = Option<String>, Query, description = "The period of the scope"),
         ("after" = Option<String>, Query, description = "The `after` of the previous page"),
-        ("limit" = Option<usize>, Query, description = "The maximum number of gaps: 1 to 10,000, by default 1,000")),
+        ("limit" = Option<usize>, Query, minimum = 1, maximum = 10000, description = "The maximum number of gaps: 1 to 10,000, by default 1,000")),
     responses((status = 200, content((GapPage = "application/json"), (String = "text/csv")), description = "The gaps"),
         (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The query is invalid, or the store failed")))]
 pub(super) async fn list_gaps<S: Store>(

@@ -15,7 +15,7 @@ use super::routes::{Context, Series};
 #[utoipa::path(get, path = "/v1/series/{series}/scopes", tag = "series",
     params(("series" = String, Path, description = "The name of the series", example = "document"),
         ("after" = Option<String>, Query, description = "The `after` of the previous page"),
-        ("limit" = Option<usize>, Query, description = "The maximum number of scopes: 1 to 1,000, by default 100")),
+        ("limit" = Option<usize>, Query, minimum = 1, maximum = 1000, description = "The maximum number of scopes: 1 to 1,000, by default 100")),
     responses((status = 200, body = ScopePage), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "There is no such series, or the query is invalid")))]
 pub(super) async fn list_scopes<S: Store>(
     context: Context<S>,

@@ -71,7 +71,7 @@ fn merge(target: &mut serde_json::Value, patch: serde_json::Value) {
 /// List series
 #[utoipa::path(get, path = "/v1/series", tag = "series",
     params(("after" = Option<String>, Query, description = "The `after` of the previous page"),
-        ("limit" = Option<usize>, Query, description = "The maximum number of series: 1 to 1,000, by default 100")),
+        ("limit" = Option<usize>, Query, minimum = 1, maximum = 1000, description = "The maximum number of series: 1 to 1,000, by default 100")),
     responses((status = 200, body = SeriesPage), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The query is invalid")))]
 pub(super) async fn list_series<S: Store>(
     context: Context<S>,

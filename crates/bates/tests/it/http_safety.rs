@@ -144,3 +144,21 @@ fn every_answer_has_security_headers() {
         }
     }
 }
+
+#[test]
+fn the_document_names_each_operation_once_and_describes_answers_as_they_are() {
+    let (_data, server) = start();
+    let document = ask(server.http, "GET", "/openapi.json", "").1;
+    let paths = document["paths"].as_object().unwrap();
+    let operations = paths.values().flat_map(|path| path.as_object().unwrap().values());
+    let mut names: Vec<&str> = operations.map(|one| one["operationId"].as_str().unwrap()).collect();
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), count);
+    assert_eq!(paths["/healthz"]["get"].get("parameters"), None, "a list, or absent");
+    assert!(paths.contains_key("/api/v1/ids/gaps"), "the alias is described");
+    let schemas = &document["components"]["schemas"];
+    assert_eq!(schemas["SeriesDescription"].get("additionalProperties"), None, "a series has more fields");
+    assert_eq!(schemas["Envelope_IssuedId"]["properties"]["response"]["oneOf"][0], json!({"type": "null"}));
+}

@@ -111,7 +111,7 @@ fn parse_state(text: &str) -> Result<DocumentState> {
     params(("series" = Option<String>, Query, description = "Only documents of this series"),
         ("state" = Option<String>, Query, description = "Only documents in this state", example = "dead"),
         ("after" = Option<String>, Query, description = "The `after` of the previous page"),
-        ("limit" = Option<usize>, Query, description = "The maximum number of documents: 1 to 1,000, by default 100")),
+        ("limit" = Option<usize>, Query, minimum = 1, maximum = 1000, description = "The maximum number of documents: 1 to 1,000, by default 100")),
     responses((status = 200, body = OutboxPage), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The query is invalid, or the store failed")))]
 pub(crate) async fn list_documents<S: Store>(
     context: Context<S>,
