@@ -48,7 +48,7 @@ pub struct Match {
     /// The period that the identifier contains.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub period: Option<String>,
-    /// The position of the identifier; absent if the series is shuffled and has not yet issued the identifier.
+    /// The position of the identifier; absent if the series is shuffled, unless the caller has the right `operate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<u64>,
     /// Whether the position was granted; `null` if the identifier does not contain its whole scope.

@@ -44,7 +44,9 @@ impl Server {
 
     fn delivered(&self) -> u64 {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
-        stream.write_all(b"GET /v1/outbox/counts HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+        stream
+            .write_all(b"GET /v1/outbox/counts HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            .unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         let count = answer.split("\"delivered\":").nth(1).unwrap_or("0");

@@ -92,12 +92,12 @@ impl<S: Store> Machine<S> {
 
     /// Every series that an identifier could belong to, by name.
     ///
-    /// Unless `shows_future`, the position of a number that a shuffled series has not yet issued is hidden. Look-ups of
-    /// all possible identifiers would otherwise reveal the numbers to come, in their order.
-    pub async fn find(&self, id: &str, shows_future: bool) -> StoreResult<Vec<IdentifierMatch>> {
+    /// Unless `shows_shuffled`, positions of shuffled series are hidden: look-ups of all possible identifiers would
+    /// otherwise reveal the numbers to come, in their order.
+    pub async fn find(&self, id: &str, shows_shuffled: bool) -> StoreResult<Vec<IdentifierMatch>> {
         let mut found = Vec::new();
         for entry in self.registry().entries() {
-            found.extend(self.find_in(entry, id, shows_future).await?);
+            found.extend(self.find_in(entry, id, shows_shuffled).await?);
         }
         Ok(found)
     }
@@ -107,22 +107,18 @@ impl<S: Store> Machine<S> {
         &self,
         entry: &Arc<SeriesEntry>,
         id: &str,
-        shows_future: bool,
+        shows_shuffled: bool,
     ) -> StoreResult<Option<IdentifierMatch>> {
         let Ok(parsed) = entry.series.pattern().parse(id) else { return Ok(None) };
         let position = parsed.position();
-        let (mut granted, mut is_shown) = (None, shows_future || !entry.spec.shuffled);
+        let mut granted = None;
         if let Some(scope) = entry.scope_of(&parsed) {
             let from_start = entry.series.start().value()..;
             let is_below = |next: u64| from_start.contains(&position.value()) && position.value() < next;
             let cursor = self.store().cursor(entry.series.scope_id(&scope)).await?;
-            let is_granted = cursor.is_some_and(|cursor| is_below(cursor.next));
-            granted = Some(is_granted);
-            // The next position of this process is below the cursor while memory holds granted positions.
-            if is_granted && !is_shown {
-                is_shown = self.dispenser.peek(&entry.series, &scope).await?.is_some_and(is_below);
-            }
+            granted = Some(cursor.is_some_and(|cursor| is_below(cursor.next)));
         }
+        let is_shown = shows_shuffled || !entry.spec.shuffled;
         Ok(Some(IdentifierMatch {
             entry: entry.clone(),
             parameters: parsed.parameters().map(|(n, v)| (n.to_owned(), v.to_owned())).collect(),

@@ -192,21 +192,18 @@ async fn series_with_the_same_name_or_overlapping_keys_are_refused() {
 }
 
 #[tokio::test]
-async fn look_ups_reveal_no_number_that_a_shuffled_series_has_yet_to_issue() {
+async fn look_ups_reveal_no_position_of_a_shuffled_series() {
     let series = SeriesSpec { shuffled: true, ..spec("pin", "{seq:4}", None) };
     let machine = machine(&Arc::default(), vec![series]).await;
     let entry = &machine.series("pin").unwrap();
-    let issued = next(&machine, entry, &[], 3).await;
-    let (mut shown, mut granted_count, mut future) = (Vec::new(), 0, HashSet::new());
+    next(&machine, entry, &[], 3).await;
+    let (mut granted_count, mut shown) = (0, HashSet::new());
     for id in (0..10_000).map(|number| format!("{number:04}")) {
         let found = machine.find(&id, false).await.unwrap().remove(0);
+        assert_eq!(found.position, None, "{id}");
         granted_count += u64::from(found.granted == Some(true));
-        shown.extend(found.position.map(|position| (position, id.clone())));
-        future.extend(machine.find(&id, true).await.unwrap()[0].position);
+        shown.extend(machine.find(&id, true).await.unwrap()[0].position);
     }
-    shown.sort_unstable();
-    let shown: Vec<String> = shown.into_iter().map(|(_, id)| id).collect();
-    assert_eq!(shown, issued, "only issued numbers have a position");
-    assert!(granted_count > 3, "memory holds granted numbers, and their order is hidden as well");
-    assert_eq!(future.len(), 10_000, "a caller that may see the future sees all of it");
+    assert!(granted_count >= 3, "whether a number was granted is still shown");
+    assert_eq!(shown.len(), 10_000, "a caller that may see positions sees all of them");
 }

@@ -33,7 +33,7 @@ pub(super) fn to_api_reasons(verdict: &bates_pattern::Verdict) -> Vec<Reason> {
 
 /// Trace an identifier to its series, scope and position
 ///
-/// The position of a number that a shuffled series has not yet issued is not shown.
+/// Only callers with the right `operate` see the position of a number of a shuffled series.
 #[utoipa::path(get, path = "/v1/ids/{id}", tag = "identifiers",
     params(("id" = String, Path, description = "The identifier", example = "PROJ-9012-1001")),
     responses((status = 200, body = Trace), (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "No series can have issued this identifier")))]

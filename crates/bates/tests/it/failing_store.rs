@@ -36,7 +36,7 @@ fn settings() -> http::Settings {
 
 fn request_lines(address: SocketAddr, count: u64) -> TcpStream {
     let mut stream = TcpStream::connect(address).unwrap();
-    write!(stream, "POST /v1/series/counter/next?count={count} HTTP/1.1\r\nHost: x\r\nAccept: text/plain\r\nConnection: close\r\n\r\n").unwrap();
+    write!(stream, "POST /v1/series/counter/next?count={count} HTTP/1.1\r\nHost: localhost\r\nAccept: text/plain\r\nConnection: close\r\n\r\n").unwrap();
     stream
 }
 

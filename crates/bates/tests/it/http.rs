@@ -94,7 +94,7 @@ fn a_stream_has_up_to_a_million_distinct_lines() {
     let (_data, server) = start();
     let request = |count: u64| {
         format!(
-            "POST /v1/series/short/next?count={count} HTTP/1.1\r\nHost: x\r\nAccept: text/plain\r\nConnection: close\r\n\r\n"
+            "POST /v1/series/short/next?count={count} HTTP/1.1\r\nHost: localhost\r\nAccept: text/plain\r\nConnection: close\r\n\r\n"
         )
     };
     let (status, head, body) = exchange(server.http, request(1_000_000).as_bytes());
@@ -245,7 +245,7 @@ fn requests_that_are_not_utf8_or_not_http_are_refused() {
     let (_data, server) = start();
     let body = b"{\"scope\":{\"name\":\"\xff\"}}";
     let head = format!(
-        "POST /v1/series/counter/next HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        "POST /v1/series/counter/next HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
     let (status, _, answer) = exchange(server.http, &[head.as_bytes(), body].concat());
@@ -255,11 +255,11 @@ fn requests_that_are_not_utf8_or_not_http_are_refused() {
     assert!([414, 431].contains(&exchange(server.http, long.as_bytes()).0));
     // A chunked body does not announce its length.
     let endless = format!(
-        "POST /v1/series/counter/next HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n11170\r\n{}\r\n0\r\n\r\n",
+        "POST /v1/series/counter/next HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n11170\r\n{}\r\n0\r\n\r\n",
         " ".repeat(70_000)
     );
     assert_eq!(exchange(server.http, endless.as_bytes()).0, 413);
-    let broken = b"POST /v1/series/counter/next HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n";
+    let broken = b"POST /v1/series/counter/next HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n";
     assert_eq!(exchange(server.http, broken).0, 400);
     assert_eq!(code(server.http, "POST", "/v1/series/counter/next?name=a&count=1&count=3", "").0, 422);
 }
@@ -294,7 +294,7 @@ fn a_secret_guards_http_and_pages_of_other_sites_get_no_number() {
     let get = |path: &str, header: &str| {
         exchange(
             server.http,
-            format!("GET {path} HTTP/1.1\r\nHost: x\r\n{header}Connection: close\r\n\r\n").as_bytes(),
+            format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{header}Connection: close\r\n\r\n").as_bytes(),
         )
     };
     for header in [
@@ -343,7 +343,7 @@ fn every_described_path_exists_and_the_committed_openapi_file_is_current() {
         for method in methods.as_object().unwrap().keys() {
             let path = path.replace("{series}", "short").replace("{id}", "x");
             let request = format!(
-                "{} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+                "{} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
                 method.to_uppercase()
             );
             let (status, _, body) = exchange(server.http, request.as_bytes());
@@ -354,7 +354,7 @@ fn every_described_path_exists_and_the_committed_openapi_file_is_current() {
     }
     assert!(paths >= 13, "{paths}");
     let (status, head, body) =
-        exchange(server.http, b"GET /docs/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        exchange(server.http, b"GET /docs/ HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     assert!(status == 200 && head.contains("text/html"), "{head}");
     let page = String::from_utf8(body).unwrap();
     assert!(
@@ -377,7 +377,7 @@ fn metrics_count_by_series_and_never_by_scope() {
     server.redis_cli(&["INCR", "counter:s1"]);
     ask(server.http, "POST", "/v1/series/farmer/next?count=7", "");
     let (_, head, body) =
-        exchange(server.http, b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        exchange(server.http, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     assert!(head.contains("text/plain; version=0.0.4"), "{head}");
     let text = String::from_utf8(body).unwrap();
     for line in [
@@ -409,7 +409,7 @@ fn a_client_past_the_scope_limit_gets_429_and_fills_neither_disk_nor_memory() {
     assert!(server.redis_cli(&["INCR", "c:new"]).contains("too_many_scopes"));
     assert_eq!(server.redis_cli(&["INCR", "c:s0"]), "2", "existing scopes go on");
     let (_, _, metrics) =
-        exchange(server.http, b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        exchange(server.http, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     let metrics = String::from_utf8(metrics).unwrap();
     assert!(metrics.contains("bates_scopes_in_memory{series=\"careless\"} 3\n"), "{metrics}");
     assert_eq!(
@@ -489,7 +489,7 @@ fn retiring_a_series_breaks_off_its_streams() {
     let description = |promise: &str| format!(r#"{{"pattern":"{letters}{{seq}}","promise":"{promise}"}}"#);
     assert_eq!(ask(server.http, "PUT", "/v1/series/gone", &description("unique")).0, 201);
     let mut stream = TcpStream::connect(("127.0.0.1", server.http)).unwrap();
-    let request = "POST /v1/series/gone/next?count=1000000 HTTP/1.1\r\nHost: x\r\nAccept: text/plain\r\nConnection: close\r\n\r\n";
+    let request = "POST /v1/series/gone/next?count=1000000 HTTP/1.1\r\nHost: localhost\r\nAccept: text/plain\r\nConnection: close\r\n\r\n";
     stream.write_all(request.as_bytes()).unwrap();
     // The stream has begun, and waits for its reader with most of its numbers.
     stream.read_exact(&mut [0; 1024]).unwrap();

@@ -12,7 +12,7 @@ const DOCUMENT: &str = "application/json";
 
 /// The samples of a server, by name with labels.
 pub(crate) fn samples(server: &Server) -> BTreeMap<String, String> {
-    let request = b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     let (status, head, body) = exchange(server.http, request);
     assert_eq!(status, 200, "{head}");
     let text = String::from_utf8(body).unwrap();

@@ -14,7 +14,7 @@ use super::http::exchange;
 pub(super) const TOKENS: [(&str, &str); 5] = [
     ("BATES_SECRET", "shared"),
     ("BATES_TOKENS__REGISTRY__SECRET", "one"),
-    ("BATES_TOKENS__REGISTRY__MAY", "read,take"),
+    ("BATES_TOKENS__REGISTRY__MAY", "read,take,define"),
     ("BATES_TOKENS__CLINIC__SECRET", "two"),
     ("BATES_TOKENS__CLINIC__MAY", "read,take"),
 ];

@@ -129,7 +129,8 @@ fn the_containers_run_as_they_are_rendered() {
 fn get(server: &Server, path: &str, secret: Option<&str>) -> u16 {
     let authorization =
         secret.map(|secret| format!("Authorization: Bearer {secret}\r\n")).unwrap_or_default();
-    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\n{authorization}Connection: close\r\n\r\n");
+    let request =
+        format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{authorization}Connection: close\r\n\r\n");
     exchange(server.http, request.as_bytes()).0
 }
 

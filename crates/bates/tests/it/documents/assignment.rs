@@ -204,7 +204,7 @@ fn the_answer_to_a_broken_stream_does_not_look_complete() {
     let body = lines.join("\n") + "\n";
     // The final chunk is invalid, as if the client had gone away.
     let request = format!(
-        "POST {PATH} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/x-ndjson\r\n\
+        "POST {PATH} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/x-ndjson\r\n\
          Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\nzz\r\n",
         body.len()
     );

@@ -49,7 +49,7 @@ fn a_refused_document_is_dead_after_its_attempts_and_delays_no_other() {
         assert_eq!((&dead["id"], &dead["tries"]), (&json!(bad), &json!(2)));
         assert!(dead["last_error"].as_str().unwrap().contains("400"), "{dead}");
         let metrics =
-            exchange(server.http, b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").2;
+            exchange(server.http, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").2;
         let metrics = String::from_utf8(metrics).unwrap();
         assert!(metrics.contains("bates_documents{series=\"one\",state=\"dead\"} 1\n"), "{metrics}");
         post(server.http, "/v1/reconcile", "");
