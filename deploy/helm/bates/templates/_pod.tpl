@@ -67,6 +67,10 @@ volumeMounts:
 {{- end -}}
 {{- end -}}
 
+{{- define "bates.probeScheme" -}}
+{{- if .Values.tls.secretName }}, scheme: HTTPS{{ end -}}
+{{- end -}}
+
 {{- define "bates.env" -}}
 - name: BATES_CONFIG
   value: /etc/bates/bates.yaml
@@ -74,6 +78,16 @@ volumeMounts:
   value: 0.0.0.0:8080
 - name: BATES_RESP
   value: 0.0.0.0:6380
+{{- if .Values.tls.secretName }}
+- name: BATES_TLS_CERTIFICATE
+  value: /etc/bates/tls/tls.crt
+- name: BATES_TLS_KEY
+  value: /etc/bates/tls/tls.key
+{{- else }}
+# Without tls.secretName nodes serve plain text.
+- name: BATES_PLAINTEXT
+  value: allowed
+{{- end }}
 - name: BATES_SECRET
   valueFrom:
     secretKeyRef:
@@ -143,13 +157,13 @@ ports:
     containerPort: 6380
 # Ready: the store can be written. Alive: the process answers; an unreachable store is no reason to restart it.
 startupProbe:
-  httpGet: {path: /readyz, port: http}
+  httpGet: {path: /readyz, port: http{{ include "bates.probeScheme" . }}}
   {{- toYaml .Values.probes.startup | nindent 2 }}
 readinessProbe:
-  httpGet: {path: /readyz, port: http}
+  httpGet: {path: /readyz, port: http{{ include "bates.probeScheme" . }}}
   {{- toYaml .Values.probes.readiness | nindent 2 }}
 livenessProbe:
-  httpGet: {path: /healthz, port: http}
+  httpGet: {path: /healthz, port: http{{ include "bates.probeScheme" . }}}
   {{- toYaml .Values.probes.liveness | nindent 2 }}
 {{- if and .Values.preStopSleepSeconds (semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version) }}
 lifecycle:
@@ -178,6 +192,11 @@ volumeMounts:
   {{- end }}
   {{- with include "bates.caMount" . }}
   {{- . | nindent 2 }}
+  {{- end }}
+  {{- if .Values.tls.secretName }}
+  - name: tls
+    mountPath: /etc/bates/tls
+    readOnly: true
   {{- end }}
   {{- range $at, $secret := .Values.seriesSecrets }}
   {{- if hasSuffix "_file" .path }}
@@ -245,6 +264,11 @@ spec:
         name: {{ include "bates.fullname" . }}
     {{- with include "bates.caVolume" . }}
     {{- . | nindent 4 }}
+    {{- end }}
+    {{- with .Values.tls.secretName }}
+    - name: tls
+      secret:
+        secretName: {{ . }}
     {{- end }}
     {{- range $at, $secret := .Values.seriesSecrets }}
     {{- if hasSuffix "_file" .path }}
