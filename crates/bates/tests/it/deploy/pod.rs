@@ -12,13 +12,13 @@ use super::super::http::exchange;
 use super::super::running::Server;
 use super::{Rendered, SETS, list, text};
 
-const SECRET: &str = "open-sesame";
+const SECRET: &str = "open-sesame-open-sesame";
 
 /// The value of the Secret that a variable refers to.
 fn secret_value(variable: &str) -> &'static str {
     match variable {
         "BATES_SECRET" => SECRET,
-        "BATES_TOKENS__REGISTRY__SECRET" => "of the registry",
+        "BATES_TOKENS__REGISTRY__SECRET" => "of the registry only",
         "BATES_TOKENS__FRONT_DESK__SECRET" => "of the front desk",
         "BATES_STORE" => "postgres://bates:password@127.0.0.1:5432/numbers",
         _ if variable.ends_with("__REDIS") => "redis://:password@127.0.0.1:6379/0",
@@ -38,6 +38,16 @@ fn environment(rendered: &Rendered, container: &Value, folder: &Path) -> Vec<(St
                 let key = Path::new(text(value)).file_name().unwrap().to_str().unwrap();
                 fs::write(&file, text(&rendered.one("ConfigMap")["data"][key])).unwrap();
                 file.to_str().unwrap().to_owned()
+            }
+            value if name.starts_with("BATES_TLS_") => {
+                let file = if text(value).ends_with("tls.crt") { "server.pem" } else { "server.key" };
+                if !folder.join(file).exists() {
+                    let pair = bates_testkit::certificates();
+                    for name in ["server.pem", "server.key"] {
+                        fs::copy(pair.path().join(name), folder.join(name)).unwrap();
+                    }
+                }
+                folder.join(file).to_str().unwrap().to_owned()
             }
             value if name.ends_with("_FILE") => {
                 let mounts = list(&container["volumeMounts"]);
