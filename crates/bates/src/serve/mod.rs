@@ -39,7 +39,8 @@ const HEARTBEAT_EVERY: u64 = bates_postgres::CRASHED_AFTER.as_secs() / (5 * SYNC
 #[command(after_help = "Examples:\n  \
     bates serve\n  \
     bates serve --config /etc/bates.yaml --data /var/lib/bates\n  \
-    BATES_SECRET=… BATES_TLS_CERTIFICATE=server.pem BATES_TLS_KEY=server.key bates serve --http 0.0.0.0:8080\n\n\
+    export BATES_SECRET=… BATES_TLS_CERTIFICATE=server.pem BATES_TLS_KEY=server.key\n  \
+    bates serve --http 0.0.0.0:8080 --resp off\n\n\
     Then, from another terminal:\n  \
     redis-cli -p 6380 INCR seq:conv_abc123\n  \
     redis-cli -p 6380 LPOP id-pool:PROJ:9012 100\n  \
