@@ -12,7 +12,7 @@ use super::exercise::{DataSet, definition, grant, range, request, scope_id, seri
 use super::outbox::document;
 
 /// Names that differ where a pattern of SQL would see a wildcard.
-const NAMES: [&str; 5] = ["acme.a_b", "acme.axb", "acmex.a_b", "acme_b", "other"];
+const NAMES: [&str; 5] = ["acme.a_b", "acme.axb", "acme_b", "acmex.a_b", "other"];
 
 fn set(patterns: &[&str]) -> SeriesSet {
     SeriesSet::Patterns(patterns.iter().map(|pattern| pattern.parse().expect("a pattern")).collect())
