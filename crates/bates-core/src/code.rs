@@ -135,6 +135,21 @@ table! {
     UNKNOWN_DOCUMENT: "unknown_document", 404, "ERR", exit 1, burns false,
         "There is no document or reservation with this number or id, or it was removed after its retention.",
         "Look it up by the number or the event id that was answered when it was numbered.";
+    UNKNOWN_TOKEN: "unknown_token", 404, "ERR", exit 1, burns false,
+        "The store has no token of this name that the caller may see.",
+        "List the tokens; a token of the configuration file is changed there.";
+    TOKEN_EXISTS: "token_exists", 409, "ERR", exit 2, burns false,
+        "There is a token of this name already, or it was changed at the same time.",
+        "Choose another name, or rotate or revoke the token.";
+    BAD_TOKEN: "bad_token", 422, "ERR", exit 2, burns false,
+        "The description of a token is invalid, or gives rights that the caller does not have.",
+        "Correct what the message names.";
+    TOO_MANY_TOKENS: "too_many_tokens", 429, "ERR", exit 2, burns false,
+        "The store has as many tokens as it may have.",
+        "Revoke tokens that are not used.";
+    RATE_EXCEEDED: "rate_exceeded", 429, "BUSY", exit 3, burns false,
+        "The caller takes numbers faster than the rate of its token, or has used its quota of the day.",
+        "Wait as long as Retry-After says, or raise the rate or quota of the token.";
     AMBIGUOUS_NUMBER: "ambiguous_number", 409, "ERR", exit 2, burns false,
         "Several documents have this number, in scopes that the pattern does not show.",
         "Ask by the event id, or name the series.";

@@ -23,6 +23,7 @@ pub mod ledger;
 mod machine;
 mod moving;
 mod named;
+mod operation;
 mod pool;
 mod range;
 mod recall;
@@ -33,10 +34,11 @@ pub mod store;
 
 pub use audit::{Actor, AuditFilter, AuditPolicy, AuditRecord, AuditStamp, Channel};
 pub use bates_pattern::Position;
-pub use bates_process::ProcessGuard;
+pub use bates_process::{ProcessGuard, host_name};
 pub use caller::{
-    DefinitionLimits, Denial, Permissions, Right, Rights, ScopeRule, SeriesPattern, SeriesPatternError,
-    SeriesSet,
+    Allowance, AllowanceError, CallerLimits, CallerToken, DefinitionLimits, Denial, Permissions,
+    PreviousSecret, QuotaDraw, QuotaRequest, Right, Rights, ScopeRule, SecretDigest, SeriesPattern,
+    SeriesPatternError, SeriesSet, Shortage, TOKENS_MAX, TokenChange, TokenError, TokenSet, is_caller_name,
 };
 pub use code::ErrorCode;
 pub use counts::{Counts, LATENCY_BOUNDS_MICROS, Latency};
@@ -64,6 +66,10 @@ pub use moving::{
     MovedKey, MovedScope, NamedStore, PinnedSeries, cancel_departure, mark_left, move_store,
     recall_from_nodes,
 };
+pub use operation::{
+    ChainDigest, ChainFault, ChainHead, ChainReport, ChainVerifier, Operation, OperationFilter,
+    OperationKind, OperationRecord, OperationViewer,
+};
 pub use pool::{
     FillAmount, FillError, FillOutcome, Filler, ListRefusal, ListStatus, Pool, PoolCounts, PoolError,
     PoolFuture, PoolServer, PoolSet, PoolSettings, PoolSettlement, PoolStatus, PushRequest, RenewRequest,
@@ -79,6 +85,6 @@ pub use series::{
     SeriesOrigin, SeriesSpec, SpecReader, SyncReport,
 };
 pub use store::{
-    AuditStore, Cursor, CursorStore, DocumentStore, GapStore, LeaseStore, MoveStore, NodeStore, PoolStore,
-    SeriesStore, Store, StoreError, StoreResult,
+    AuditStore, CallerStore, Cursor, CursorStore, DocumentStore, GapStore, LeaseStore, MoveStore, NodeStore,
+    OperationStore, PoolStore, SeriesStore, Store, StoreError, StoreResult,
 };

@@ -13,6 +13,7 @@ use arc_swap::{ArcSwap, Guard};
 use tokio::sync::Mutex;
 
 use crate::audit::Actor;
+use crate::caller::TokenSet;
 use crate::code::ErrorCode;
 use crate::counts::Latency;
 use crate::dispenser::{Dispenser, HeldLevel, ReleaseReport, TakeRequest, TakeResult};
@@ -66,6 +67,7 @@ pub struct Machine<S> {
     /// The user's own documents, where the configuration names a source.
     pub(crate) document_sources: OnceLock<HashMap<SeriesName, Box<dyn DocumentSource>>>,
     pub(crate) pools: OnceLock<HashMap<SeriesName, Arc<PoolSet>>>,
+    pub(crate) tokens: ArcSwap<TokenSet>,
     /// For a later ordered series of the same name.
     pub(crate) retired_caching: parking_lot::Mutex<HashMap<SeriesName, Arc<Caching>>>,
 }
@@ -87,6 +89,7 @@ impl<S: Store> Machine<S> {
             runtime,
             document_sources: OnceLock::new(),
             pools: OnceLock::new(),
+            tokens: ArcSwap::from_pointee(TokenSet::from([])),
             retired_caching: parking_lot::Mutex::default(),
         })
     }

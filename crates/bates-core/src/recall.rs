@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use crate::audit::Actor;
 use crate::machine::Machine;
+use crate::operation::{Operation, OperationKind};
 use crate::range::PositionRange;
 use crate::scope::ScopeKey;
 use crate::series::{
@@ -52,7 +54,8 @@ pub(crate) async fn live_holders<S: Store>(
     let ended = alive.extract_if(.., |holder| holder.has_ended);
     let ended: Vec<Uuid> = ended.map(|holder| holder.node).collect();
     if !ended.is_empty() {
-        store.write_off(series.clone(), epoch, ended).await?;
+        // These processes are known to have ended: nobody decided that they crashed.
+        store.write_off(series.clone(), epoch, ended, None).await?;
     }
     Ok(alive)
 }
@@ -94,10 +97,27 @@ impl<S: Store> Machine<S> {
 
     /// Changes the promise of a series, once no process holds numbers granted under the old one. The description must
     /// be changed too.
-    pub async fn change_promise(&self, series: &SeriesName, to: Promise) -> MachineResult<()> {
+    pub async fn change_promise(
+        &self,
+        series: &SeriesName,
+        to: Promise,
+        actor: Actor<'_>,
+    ) -> MachineResult<()> {
         let entry = self.series(series.as_str()).ok_or_else(|| MachineError::Unknown(series.clone()))?;
         SeriesSpec { promise: to, ..entry.spec.clone() }.check()?;
-        self.pin_promise(series, PromiseChange { from: entry.spec.promise, to }, None).await
+        let operation = self.promise_operation(series, entry.spec.promise, to, actor);
+        self.pin_promise(series, PromiseChange { from: entry.spec.promise, to }, None, operation).await
+    }
+
+    pub(crate) fn promise_operation(
+        &self,
+        series: &SeriesName,
+        from: Promise,
+        to: Promise,
+        actor: Actor<'_>,
+    ) -> Operation {
+        let operation = self.operation(actor, OperationKind::PromiseChanged, Some(series));
+        operation.between(Some(from.name()), Some(to.name()))
     }
 
     pub(crate) async fn pin_promise(
@@ -105,10 +125,11 @@ impl<S: Store> Machine<S> {
         series: &SeriesName,
         change: PromiseChange,
         described: Option<DescriptionChange>,
+        operation: Operation,
     ) -> MachineResult<()> {
         let held = |holders| MachineError::Held { series: series.clone(), holders };
         self.recall_all(series, held).await?;
-        if !self.store().change_promise(series.clone(), change, described).await? {
+        if !self.store().change_promise(series.clone(), change, described, Some(operation)).await? {
             return Err(MachineError::ChangedMeanwhile(series.clone()));
         }
         self.recall_before_change(series).await
@@ -134,8 +155,12 @@ impl<S: Store> Machine<S> {
     }
 
     /// Writes off the silent processes: their ranges become uncertain, and they may still hand them out.
-    pub async fn write_off(&self, recalled: &RecallOutcome) -> StoreResult<()> {
-        let nodes: Vec<Uuid> = recalled.silent.iter().map(|holder| holder.node).collect();
-        self.store().write_off(recalled.series.clone(), recalled.epoch, nodes).await
+    pub async fn write_off(&self, recalled: &RecallOutcome, actor: Actor<'_>) -> StoreResult<()> {
+        let RecallOutcome { series, epoch, silent } = recalled;
+        let nodes: Vec<Uuid> = silent.iter().map(|holder| holder.node).collect();
+        let names: Vec<&str> = silent.iter().map(|holder| &*holder.name).collect();
+        let operation = self.operation(actor, OperationKind::NodesWrittenOff, Some(series));
+        let operation = operation.between(Some(&names.join(", ")), None);
+        self.store().write_off(series.clone(), *epoch, nodes, Some(operation)).await
     }
 }

@@ -1,5 +1,6 @@
-//! Detects forks. A forked process has a copy of all numbers, locks and connections, and must use none of it. A crate of
-//! its own, because the core and the client, which do not know each other, both need it.
+//! Facts about this process: whether it was forked, and its host. A forked process has a copy of all numbers, locks and
+//! connections, and must use none of it. A crate of its own, because the core and the client, which do not know each other,
+//! both need it.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -39,4 +40,11 @@ impl ProcessGuard {
         })
         .await
     }
+}
+
+/// The name of this machine, for people and for the operations log.
+pub fn host_name() -> Box<str> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { "unknown".into() } else { name.into() }
 }

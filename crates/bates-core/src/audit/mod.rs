@@ -25,6 +25,10 @@ pub enum Channel {
     Reservation,
     /// Taken by the program that contains the machine.
     Library,
+    /// Done by a command on the store itself.
+    Command,
+    /// Done by the server itself.
+    Server,
 }
 
 named!(Channel {
@@ -34,9 +38,11 @@ named!(Channel {
     Document = "document",
     Reservation = "reservation",
     Library = "library",
+    Command = "command",
+    Server = "server",
 });
 
-/// Who asks for numbers, and how. Used only where a series is audited.
+/// Who asks for numbers or changes something, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Actor<'a> {
     /// The name of a token, an address, or a pool.
@@ -55,6 +61,10 @@ impl<'a> Actor<'a> {
 
     pub const fn library(caller: &'a str) -> Self {
         Self { caller, channel: Channel::Library }
+    }
+
+    pub const fn command(user: &'a str) -> Self {
+        Self { caller: user, channel: Channel::Command }
     }
 
     /// Stores keep times to the microsecond.

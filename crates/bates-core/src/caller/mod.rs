@@ -1,14 +1,22 @@
-//! Callers: which rights one has, and for which series and scopes. Owns the rule that decides whether a caller may do
-//! something. Must never know how a caller proves who it is: that belongs to the front ends.
+//! Callers: which rights one has, for which series and scopes, and how many numbers it may take. Owns the rules that decide
+//! whether a caller may do something. Must never know how a caller proves who it is: that belongs to the front ends.
 
+mod allowance;
+mod machine;
 mod series_set;
+mod token;
 
 use crate::code::ErrorCode;
 use crate::named::named;
 use crate::scope::ScopeKey;
 use crate::series::{SeriesName, SeriesSpec};
 
+pub use allowance::{Allowance, AllowanceError, CallerLimits, QuotaDraw, QuotaRequest, Shortage};
+pub use machine::TokenSet;
 pub use series_set::{SeriesPattern, SeriesPatternError, SeriesSet};
+pub use token::{
+    CallerToken, PreviousSecret, SecretDigest, TOKENS_MAX, TokenChange, TokenError, is_caller_name,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Right {
@@ -52,6 +60,7 @@ pub struct Permissions {
     series: SeriesSet,
     scope: Vec<ScopeRule>,
     limits: DefinitionLimits,
+    rates: CallerLimits,
 }
 
 /// Admits only scopes in which a parameter has one of these values.
@@ -118,7 +127,8 @@ impl Permissions {
     }
 
     pub fn new(rights: Rights, series: SeriesSet) -> Self {
-        Self { rights, series, scope: Vec::new(), limits: DefinitionLimits::default() }
+        let (limits, rates) = (DefinitionLimits::default(), CallerLimits::default());
+        Self { rights, series, scope: Vec::new(), limits, rates }
     }
 
     #[must_use]
@@ -129,6 +139,45 @@ impl Permissions {
     #[must_use]
     pub fn with_limits(self, limits: DefinitionLimits) -> Self {
         Self { limits, ..self }
+    }
+
+    #[must_use]
+    pub fn with_rates(self, rates: CallerLimits) -> Self {
+        Self { rates, ..self }
+    }
+
+    pub fn definition_limits(&self) -> DefinitionLimits {
+        self.limits
+    }
+
+    pub fn scope_rules(&self) -> &[ScopeRule] {
+        &self.scope
+    }
+
+    pub fn rates(&self) -> CallerLimits {
+        self.rates
+    }
+
+    /// Whether another caller may do nothing that this one may not. A caller gives others at most what it has itself.
+    pub fn covers(&self, other: &Self) -> bool {
+        let covers_scope = |rule: &ScopeRule| {
+            let same = other.scope.iter().filter(|known| known.parameter == rule.parameter);
+            same.flat_map(|known| &known.values).all(|value| rule.values.contains(value))
+                && other.scope.iter().any(|known| known.parameter == rule.parameter)
+        };
+        let covers_rate = |own: Option<u64>, other: Option<u64>| {
+            own.is_none_or(|own| other.is_some_and(|other| other <= own))
+        };
+        let (own_limits, limits) = (self.limits, other.limits);
+        let covers_limits = limits.series_max <= own_limits.series_max
+            && limits.scopes_max <= own_limits.scopes_max
+            && limits.words_max <= own_limits.words_max;
+        Right::ALL.into_iter().all(|right| self.has(right) || !other.has(right))
+            && self.series.covers(&other.series)
+            && self.scope.iter().all(covers_scope)
+            && covers_rate(self.rates.rate, other.rates.rate)
+            && covers_rate(self.rates.quota, other.rates.quota)
+            && (self.series == SeriesSet::All || covers_limits)
     }
 
     /// Whether the caller has the right for at least one series.

@@ -66,6 +66,18 @@ impl SeriesSet {
         }
     }
 
+    /// Whether this set has every series of another.
+    pub fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::All, _) => true,
+            (Self::Patterns(_), Self::All) => false,
+            (Self::Patterns(own), Self::Patterns(others)) => {
+                // The dot ends the prefix: a name or a longer prefix begins with it.
+                others.iter().all(|other| own.iter().any(|own| own == other || own.matches(&other.0)))
+            }
+        }
+    }
+
     /// `None` for all series.
     pub fn patterns(&self) -> Option<&[SeriesPattern]> {
         match self {

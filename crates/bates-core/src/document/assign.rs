@@ -34,6 +34,8 @@ pub struct AssignRequest {
     pub document_id: Uuid,
     pub idempotency: Option<Idempotency>,
     pub content: DocumentContent,
+    /// The name of a token, or an address.
+    pub caller: Box<str>,
     /// If the series is audited. Recorded in the same commit as the number.
     pub audit_stamp: Option<AuditStamp>,
 }

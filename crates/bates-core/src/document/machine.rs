@@ -13,10 +13,11 @@ use super::{
     ActionOutcome, AssignError, AssignRequest, Assignment, Document, DocumentAction, DocumentContent,
     DocumentFilter, DocumentState, Idempotency,
 };
-use crate::audit::Channel;
+use crate::audit::{Actor, Channel};
 use crate::code::ErrorCode;
 use crate::error::IssueError;
 use crate::machine::Machine;
+use crate::operation::OperationKind;
 use crate::scope::{ScopeError, ScopeId, ScopeParams};
 use crate::series::{OpenScope, Promise, SeriesEntry, SeriesName};
 use crate::store::{Store, StoreResult};
@@ -151,6 +152,7 @@ impl<S: Store> Machine<S> {
             document_id: self.runtime.new_id(),
             idempotency,
             content,
+            caller: caller.into(),
             audit_stamp: self.document_stamp(entry, channel, caller),
         };
         let assignment = self.store().assign(request).await;
@@ -174,8 +176,20 @@ impl<S: Store> Machine<S> {
         self.store().documents(filter, after, limit).await
     }
 
-    pub async fn apply_action(&self, id: Uuid, action: DocumentAction) -> StoreResult<ActionOutcome> {
-        let outcome = self.store().apply_action(id, action).await?;
+    pub async fn apply_action(
+        &self,
+        id: Uuid,
+        action: DocumentAction,
+        actor: Actor<'_>,
+    ) -> StoreResult<ActionOutcome> {
+        // The caller of a reservation ends it itself: that belongs to issuing.
+        let kind = match action {
+            DocumentAction::Confirm | DocumentAction::Void => None,
+            DocumentAction::Retry => Some(OperationKind::DocumentRetried),
+            DocumentAction::Abandon => Some(OperationKind::DocumentAbandoned),
+        };
+        let operation = kind.map(|kind| self.operation(actor, kind, None).on(&id.to_string()));
+        let outcome = self.store().apply_action(id, action, operation).await?;
         if let (DocumentAction::Retry, ActionOutcome::Done(document)) = (action, &outcome) {
             self.notify_relays(|entry| entry.series.name() == &document.scope_id.series);
         }
@@ -183,8 +197,19 @@ impl<S: Store> Machine<S> {
     }
 
     /// Applies an action to all documents whose state allows it. Returns how many it changed.
-    pub async fn apply_action_to_all(&self, of: DocumentFilter, action: DocumentAction) -> StoreResult<u64> {
-        let changed = self.store().apply_action_to_all(of, action).await?;
+    pub async fn apply_action_to_all(
+        &self,
+        of: DocumentFilter,
+        action: DocumentAction,
+        actor: Actor<'_>,
+    ) -> StoreResult<u64> {
+        let kind = if action == DocumentAction::Retry {
+            OperationKind::DocumentsRetried
+        } else {
+            OperationKind::DocumentsAbandoned
+        };
+        let operation = self.operation(actor, kind, of.series.as_ref());
+        let changed = self.store().apply_action_to_all(of, action, Some(operation)).await?;
         if action == DocumentAction::Retry {
             self.notify_relays(|_| true);
         }

@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use super::{Document, DocumentState};
 use crate::caller::SeriesSet;
+use crate::operation::Operation;
 use crate::scope::ScopeKey;
 use crate::series::SeriesName;
 
@@ -119,6 +120,20 @@ impl DocumentAction {
         ActionRule { from, to, condition, restarts_attempts: matches!(self, Self::Retry) }
     }
 
+    /// The operation of an action on one document, which the action changed from `before`.
+    pub fn operation_on_one(self, operation: Operation, before: &Document) -> Operation {
+        let subject = format!("{} {}", before.number, before.id);
+        let operation =
+            operation.on(&subject).between(Some(before.state.name()), Some(self.rule().to.name()));
+        Operation { series: Some(before.scope_id.series.clone()), ..operation }
+    }
+
+    /// The operation of an action that changed so many documents.
+    pub fn operation_on_all(self, operation: Operation, filter: &DocumentFilter, count: u64) -> Operation {
+        let before = filter.state.map(DocumentState::name);
+        operation.between(before, Some(&format!("{}: {count}", self.rule().to)))
+    }
+
     /// `document` is the document as it is after the action, and `is_changed` whether the action changed it.
     pub fn outcome(self, document: Option<Document>, is_changed: bool) -> ActionOutcome {
         let rule = self.rule();
@@ -170,6 +185,7 @@ mod tests {
             updated: Timestamp::UNIX_EPOCH,
             due: None,
             in_doubt: false,
+            caller: Box::default(),
         }
     }
 

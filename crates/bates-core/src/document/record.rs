@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::gap::GapReason;
+use crate::lease::LeaseOwner;
 use crate::named::named;
 use crate::scope::ScopeId;
 
@@ -26,6 +27,15 @@ pub struct Document {
     pub due: Option<Timestamp>,
     /// Whether an attempt may have reached the sink: its claim ended unsettled, or the sink did not answer.
     pub in_doubt: bool,
+    /// The caller that had it numbered: the name of a token, or an address.
+    pub caller: Box<str>,
+}
+
+impl Document {
+    /// Whether a caller may end the reservation: the token that made it, or one that owns all.
+    pub fn is_of(&self, owner: &LeaseOwner) -> bool {
+        owner.caller().is_none_or(|caller| *caller == *self.caller)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

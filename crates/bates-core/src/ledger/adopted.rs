@@ -56,8 +56,8 @@ impl AdoptedPositions {
                 // Whether the cursor goes back is not known yet.
                 Request::Release(release) => from = from.min(release.range.from()),
                 Request::Assign(_) => free = free.max(FREE_MIN),
-                Request::RaiseFloor(_)
-                | Request::Adopt(_)
+                Request::RaiseFloor(..)
+                | Request::Adopt(..)
                 | Request::GiveUp(_)
                 | Request::WriteOff
                 | Request::Fence => {}

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::document::{AssignError, AssignRequest, Assignment};
 use crate::gap::GapReason;
+use crate::operation::Operation;
 use crate::range::{PositionRange, RangeSet};
 use crate::scope::ScopeId;
 use crate::series::Promise;
@@ -47,8 +48,12 @@ impl Decider<'_> {
             Request::Grant(request) => Outcome::Grant(self.grant(request)),
             Request::Release(release) => Outcome::Release(self.release(release)),
             Request::Assign(assign) => Outcome::Assign(self.assign(assign, keys)),
-            Request::RaiseFloor(floor) => Outcome::RaiseFloor(self.raise_floor(*floor)),
-            Request::Adopt(positions) => Outcome::Adopt(self.adopt(positions)),
+            Request::RaiseFloor(floor, operation) => {
+                Outcome::RaiseFloor(self.raise_floor(*floor, operation.as_deref()))
+            }
+            Request::Adopt(positions, operation) => {
+                Outcome::Adopt(self.adopt(positions, operation.as_deref()))
+            }
             Request::GiveUp(unused) => {
                 self.give_up(unused);
                 Outcome::Change(Ok(()))
@@ -124,9 +129,11 @@ impl Decider<'_> {
         Ok(assignment)
     }
 
-    fn raise_floor(&mut self, floor: u64) -> StoreResult<Cursor> {
+    /// Also an operation that leaves a higher cursor is recorded: an operator asked for it.
+    fn raise_floor(&mut self, floor: u64, operation: Option<&Operation>) -> StoreResult<Cursor> {
         self.change.resets_pool_server = true;
         let next = self.next_for_operator()?;
+        self.record(operation, &next.to_string(), &next.max(floor).to_string());
         if let Some(cursor) = self.cursor.filter(|cursor| cursor.next >= floor) {
             return Ok(cursor);
         }
@@ -135,13 +142,22 @@ impl Decider<'_> {
     }
 
     /// Invariant: the version rises, so a range that was granted before and may hold adopted positions is not released.
-    fn adopt(&mut self, positions: &[Position]) -> StoreResult<u64> {
+    fn adopt(&mut self, positions: &[Position], operation: Option<&Operation>) -> StoreResult<u64> {
         self.change.resets_pool_server = true;
         let next = self.fence()?.next;
+        self.record(operation, "", &describe_positions(positions));
         self.change.adopted.extend(positions);
         let adopted = self.newly_adopted.get_or_insert_with(|| self.before.adopted.clone());
         adopted.insert(positions);
         Ok(positions.iter().filter(|position| position.value() < next).count() as u64)
+    }
+
+    fn record(&mut self, operation: Option<&Operation>, before: &str, after: &str) {
+        let before = Some(before).filter(|before| !before.is_empty());
+        let of_scope = |operation: &Operation| {
+            operation.clone().on(self.scope_id.scope.as_str()).between(before, Some(after))
+        };
+        self.change.operations.extend(operation.map(of_scope));
     }
 
     /// Invariant: only positions that the holder holds are lost: a restored store may have granted the others again.
@@ -215,6 +231,12 @@ impl Decider<'_> {
         (self.cursor, self.change.cursor) = (Some(moved), Some(moved));
         moved
     }
+}
+
+fn describe_positions(positions: &[Position]) -> String {
+    let values = || positions.iter().map(|position| position.value());
+    let (first, last) = (values().min().unwrap_or_default(), values().max().unwrap_or_default());
+    format!("{} positions from {first} to {last}", positions.len())
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod pool;
 
 use crate::document::{AssignError, AssignRequest, Assignment, NewDocument};
 use crate::gap::{GapReason, MissingRange};
+use crate::operation::Operation;
 use crate::range::{PositionRange, RangeSet};
 use crate::series::Promise;
 use crate::store::{Cursor, StoreError, StoreResult};
@@ -36,9 +37,9 @@ pub enum Request {
     /// Number a document, or reserve a number for one.
     Assign(Box<AssignRequest>),
     /// Raise the cursor to this position; a higher cursor stays.
-    RaiseFloor(u64),
+    RaiseFloor(u64, Option<Box<Operation>>),
     /// Never hand out these positions: another system has issued their numbers.
-    Adopt(Vec<Position>),
+    Adopt(Vec<Position>, Option<Box<Operation>>),
     /// The holder gives these positions up unused; only those that it holds are lost.
     GiveUp(Vec<PositionRange>),
     /// The holders count as crashed: whether they used their positions is not known.
@@ -68,8 +69,8 @@ impl Request {
             Self::Grant(_) => Outcome::Grant(Err(error.into())),
             Self::Release(_) => Outcome::Release(Err(error)),
             Self::Assign(_) => Outcome::Assign(Err(error.into())),
-            Self::RaiseFloor(_) => Outcome::RaiseFloor(Err(error)),
-            Self::Adopt(_) => Outcome::Adopt(Err(error)),
+            Self::RaiseFloor(..) => Outcome::RaiseFloor(Err(error)),
+            Self::Adopt(..) => Outcome::Adopt(Err(error)),
             Self::GiveUp(_) | Self::WriteOff | Self::Fence => Outcome::Change(Err(error)),
         }
     }
@@ -146,6 +147,8 @@ pub struct ScopeChange {
     pub adopted: Vec<Position>,
     /// Whether the scope's pool must be checked against its Redis server again.
     pub resets_pool_server: bool,
+    /// For the operations log.
+    pub operations: Vec<Operation>,
 }
 
 impl ScopeChange {
@@ -155,6 +158,7 @@ impl ScopeChange {
             && self.released_to.is_none()
             && self.lost.is_empty()
             && !self.resets_pool_server
+            && self.operations.is_empty()
     }
 
     fn issue(&mut self, range: PositionRange) {

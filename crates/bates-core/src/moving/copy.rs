@@ -65,6 +65,14 @@ impl<A: Store, B: Store> StoreCopy<'_, A, B> {
         self.pages(gaps, last, MovePage::Gaps).await?;
         let records = async |after| from.records(AuditFilter::default(), after, PAGE_MAX).await;
         self.pages(records, |last| Some((last.stamp.at, last.id)), MovePage::Records).await?;
+        for head in from.chains().await? {
+            let records = async |after: Option<u64>| {
+                from.chain_records(head.chain.clone(), after.unwrap_or_default(), PAGE_MAX).await
+            };
+            self.pages(records, |last| Some(last.number), MovePage::Operations).await?;
+            self.write(MovePage::Chains(vec![head])).await?;
+        }
+        self.write(MovePage::Tokens(from.tokens().await?)).await?;
         let leases = async |after| from.client_leases(ClientLeaseFilter::default(), after, PAGE_MAX).await;
         self.pages(leases, |last| Some(last.id), MovePage::ClientLeases).await
     }

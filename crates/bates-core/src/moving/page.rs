@@ -7,9 +7,11 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::audit::AuditRecord;
+use crate::caller::CallerToken;
 use crate::document::{Document, DocumentState, Idempotency};
 use crate::gap::{Gap, MissingRange};
 use crate::lease::ClientLease;
+use crate::operation::{ChainHead, OperationRecord};
 use crate::range::PositionRange;
 use crate::scope::{ScopeId, ScopeKey};
 use crate::series::{Definition, SeriesName};
@@ -31,6 +33,10 @@ pub enum MovePage {
     Keys(Vec<MovedKey>),
     Gaps(Vec<Gap>),
     Records(Vec<AuditRecord>),
+    Tokens(Vec<CallerToken>),
+    Operations(Vec<OperationRecord>),
+    /// After the operations: the new store appends to the chains of its host.
+    Chains(Vec<ChainHead>),
     /// Clients go on using them and return them to the new store.
     ClientLeases(Vec<ClientLease>),
     /// Of series that were created at run time. Last: with its description a series is in use.

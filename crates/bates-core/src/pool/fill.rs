@@ -114,7 +114,7 @@ impl<S: Store> PoolFill<'_, S> {
         if list.is_of_other_store {
             return Err(FillError::OtherStore(self.key.clone()));
         }
-        let pool = self.store.pool(self.open.scope_id.clone()).await?;
+        let pool = self.store.pool(self.open.scope_id.clone(), None).await?;
         if list.is_not_a_list || pool.epoch == 0 && list.epoch.is_none() && list.level > 0 {
             return Err(FillError::KeyTaken(self.key.clone()));
         }

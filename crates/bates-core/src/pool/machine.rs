@@ -7,8 +7,10 @@ use uuid::Uuid;
 
 use super::fill::{PoolFill, Progress};
 use super::{FillError, FillOutcome, FillResult, Pool, PoolSet, ServerIdentity};
+use crate::audit::Actor;
 use crate::code::ErrorCode;
 use crate::machine::Machine;
+use crate::operation::OperationKind;
 use crate::scope::{ScopeError, ScopeId, ScopeKey, ScopeParams, each_page};
 use crate::series::{OpenScope, SeriesEntry, SeriesName};
 use crate::store::{Store, StoreError, StoreResult};
@@ -75,9 +77,16 @@ impl<S: Store> Machine<S> {
     }
 
     /// Gives a scope a pool, which the filler keeps full from now on.
-    pub async fn request_pool(&self, of: &SeriesEntry, params: ScopeParams<'_>) -> PoolResult<PoolStatus> {
+    pub async fn request_pool(
+        &self,
+        of: &SeriesEntry,
+        params: ScopeParams<'_>,
+        actor: Actor<'_>,
+    ) -> PoolResult<PoolStatus> {
         let (pools, PoolId { scope_id, key }) = self.find_pool(of, params)?;
-        let Pool { epoch, .. } = self.store().pool(scope_id.clone()).await?;
+        let operation = self.operation(actor, OperationKind::PoolRequested, Some(&scope_id.series));
+        let operation = operation.on(scope_id.scope.as_str()).between(None, Some(&key));
+        let Pool { epoch, .. } = self.store().pool(scope_id.clone(), Some(operation)).await?;
         pools.wake_filler.notify_one();
         let level = pools.levels.lock().get(&scope_id.scope).copied();
         Ok(PoolStatus { scope_id, key, level, epoch })
@@ -114,12 +123,12 @@ impl<S: Store> Machine<S> {
     ) -> PoolResult<(Box<str>, u64)> {
         let (pools, PoolId { scope_id, key }) = self.find_pool(entry, params)?;
         let is_known = |pool: &Pool| pool.server.as_ref() == Some(server);
-        let mut pool = self.store().pool(scope_id.clone()).await?;
+        let mut pool = self.store().pool(scope_id.clone(), None).await?;
         if !is_known(&pool) {
             // This process trusts the server that it is connected to, not the claim of the client.
             let status = self.fill_or_renew(entry, &scope_id.scope, None).await;
             status.map_err(|error| PoolError::Fill(scope_id.scope.clone(), error))?;
-            pool = self.store().pool(scope_id).await?;
+            pool = self.store().pool(scope_id, None).await?;
         }
         pools.wake_filler.notify_one();
         if is_known(&pool) { Ok((key, pool.epoch)) } else { Err(PoolError::OtherServer) }

@@ -16,9 +16,11 @@ use super::{
     Caching, DescriptionChange, MachineError, MachineResult, Promise, PromiseChange, Registry, Series,
     SeriesEntry, SeriesName, SeriesOrigin, SeriesSpec,
 };
+use crate::audit::Actor;
 use crate::dispenser::ReleaseReport;
 use crate::error::IssueError;
 use crate::machine::{Machine, NextError};
+use crate::operation::{Operation, OperationKind};
 use crate::scope::{ScopeKey, ScopeParams};
 use crate::store::{Store, StoreResult};
 
@@ -35,7 +37,7 @@ pub enum CreateOutcome {
 
 impl<S: Store> Machine<S> {
     /// Creates a series. Its cursors continue if a series of its name existed before.
-    pub async fn create_series(&self, spec: SeriesSpec) -> MachineResult<CreateOutcome> {
+    pub async fn create_series(&self, spec: SeriesSpec, actor: Actor<'_>) -> MachineResult<CreateOutcome> {
         let mut changing = self.series_sync.lock().await;
         self.sync_series_locked(&mut changing).await?;
         let registry = self.registry();
@@ -50,7 +52,8 @@ impl<S: Store> Machine<S> {
             return Err(MachineError::TooMany(SERIES_MAX));
         }
         let (name, description) = (spec.name.clone(), spec.description.clone());
-        match self.prepare(spec, None).await {
+        let operation = self.operation(actor, OperationKind::SeriesCreated, Some(&name));
+        match self.prepare(spec, None, operation).await {
             Ok(_publication) => Ok(CreateOutcome::Created),
             Err(MachineError::ChangedMeanwhile(_)) => {
                 self.sync_series_locked(&mut changing).await?;
@@ -68,6 +71,7 @@ impl<S: Store> Machine<S> {
         &self,
         name: &SeriesName,
         change: impl FnOnce(&SeriesSpec) -> Result<SeriesSpec, E>,
+        actor: Actor<'_>,
     ) -> Result<(), E> {
         let mut changing = self.series_sync.lock().await;
         self.sync_series_locked(&mut changing).await?;
@@ -81,11 +85,13 @@ impl<S: Store> Machine<S> {
             spec.check()?;
             let (before, after) = (entry.spec.description.clone(), spec.description.clone());
             let described = DescriptionChange { before: Some(before), after: Some(after) };
-            self.pin_promise(name, PromiseChange { from, to }, Some(described)).await?;
+            let operation = self.promise_operation(name, from, to, actor);
+            self.pin_promise(name, PromiseChange { from, to }, Some(described), operation).await?;
         } else if self.store().is_shared() && to != Promise::Unique {
             self.recall_before_change(name).await?;
         }
-        let publication = self.prepare(spec, Some(entry.spec.description.clone())).await?;
+        let operation = self.operation(actor, OperationKind::SeriesChanged, Some(name));
+        let publication = self.prepare(spec, Some(entry.spec.description.clone()), operation).await?;
         // Positions in memory go back and are granted again under the new limits; callers wait meanwhile.
         self.dispenser.retire(&entry.series).await;
         drop(publication);
@@ -94,12 +100,14 @@ impl<S: Store> Machine<S> {
 
     /// Retires a series that was created at run time. On return this node issues none of its numbers; other nodes may
     /// until they synchronize. Its pin and its cursors stay for ever.
-    pub async fn retire_series(&self, name: &SeriesName) -> MachineResult<ReleaseReport> {
+    pub async fn retire_series(&self, name: &SeriesName, actor: Actor<'_>) -> MachineResult<ReleaseReport> {
         let mut changing = self.series_sync.lock().await;
         self.sync_series_locked(&mut changing).await?;
         let entry = self.changeable_series(name)?;
         let change = DescriptionChange { before: Some(entry.spec.description.clone()), after: None };
-        if !self.store().describe(name.clone(), change).await? {
+        let operation = self.operation(actor, OperationKind::SeriesRetired, Some(name));
+        let operation = operation.between(change.before.as_deref(), None);
+        if !self.store().describe(name.clone(), change, Some(operation)).await? {
             return Err(MachineError::ChangedMeanwhile(name.clone()));
         }
         let registry = self.registry().without(name);
@@ -115,9 +123,10 @@ impl<S: Store> Machine<S> {
         entry: &SeriesEntry,
         params: ScopeParams<'_>,
         floor: u64,
+        actor: Actor<'_>,
     ) -> Result<u64, NextError> {
         let open = self.open_scope(entry, params)?;
-        Ok(self.raise_scope_floor(entry, open.key(), floor).await?)
+        Ok(self.raise_scope_floor(entry, open.key(), floor, actor).await?)
     }
 
     pub async fn raise_scope_floor(
@@ -125,11 +134,13 @@ impl<S: Store> Machine<S> {
         entry: &SeriesEntry,
         scope: &ScopeKey,
         floor: u64,
+        actor: Actor<'_>,
     ) -> Result<u64, IssueError> {
         let scope_id = entry.series.scope_id(scope);
         // A new scope must not begin before the series does.
         let floor = floor.clamp(entry.series.start().value(), entry.series.end());
-        let raised = self.store().raise_floor(scope_id.clone(), floor).await;
+        let operation = self.operation(actor, OperationKind::FloorRaised, Some(&scope_id.series));
+        let raised = self.store().raise_floor(scope_id.clone(), floor, Some(operation)).await;
         Ok(raised.map_err(IssueError::from_store(&scope_id))?.next)
     }
 
@@ -140,9 +151,11 @@ impl<S: Store> Machine<S> {
         entry: &SeriesEntry,
         scope: &ScopeKey,
         positions: Vec<Position>,
+        actor: Actor<'_>,
     ) -> Result<u64, IssueError> {
         let scope_id = entry.series.scope_id(scope);
-        let passed = self.store().adopt_positions(scope_id.clone(), positions).await;
+        let operation = self.operation(actor, OperationKind::PositionsAdopted, Some(&scope_id.series));
+        let passed = self.store().adopt_positions(scope_id.clone(), positions, Some(operation)).await;
         passed.map_err(IssueError::from_store(&scope_id))
     }
 
@@ -158,13 +171,19 @@ impl<S: Store> Machine<S> {
     }
 
     /// Opens a series and records its description. Dropping the publication publishes it.
-    async fn prepare(&self, spec: SeriesSpec, before: Option<Box<str>>) -> MachineResult<Publication<'_>> {
+    async fn prepare(
+        &self,
+        spec: SeriesSpec,
+        before: Option<Box<str>>,
+        operation: Operation,
+    ) -> MachineResult<Publication<'_>> {
         let registry = self.registry();
         registry.check_key_is_free(&spec)?;
         let (name, after) = (spec.name.clone(), Some(spec.description.clone()));
         let (store, caching) = (self.store(), self.caching_of(&registry, &name));
         let entry = open_series(store, spec, SeriesOrigin::Api, caching).await?;
-        if !store.describe(name.clone(), DescriptionChange { before, after }).await? {
+        let operation = operation.between(before.as_deref(), after.as_deref());
+        if !store.describe(name.clone(), DescriptionChange { before, after }, Some(operation)).await? {
             return Err(MachineError::ChangedMeanwhile(name));
         }
         Ok(Publication { next: registry.with(entry).into(), current: &self.registry })

@@ -12,7 +12,9 @@ use super::{
     DescriptionChange, MachineError, MachineResult, Registry, SeriesEntry, SeriesName, SeriesOrigin,
     SeriesSpec,
 };
+use crate::audit::{Actor, Channel};
 use crate::machine::Machine;
+use crate::operation::OperationKind;
 use crate::store::{Store, StoreError, StoreResult};
 
 pub type SpecReader = fn(&SeriesName, &str) -> Result<SeriesSpec, Box<str>>;
@@ -37,6 +39,7 @@ impl<S: Store> Machine<S> {
         let mut sync = self.series_sync.lock().await;
         // A store that issues nothing can still be read, and its floors raised.
         let revision = self.store().check_revision().await.ok();
+        self.load_tokens().await?;
         let (registry, report) = self.read_descriptions(read).await?;
         if let Some(refused) = report.refused.into_iter().next() {
             return Err(refused);
@@ -71,6 +74,7 @@ impl<S: Store> Machine<S> {
         }
         let before = self.registry().clone();
         let (registry, report) = self.read_descriptions(read).await?;
+        self.load_tokens().await?;
         sync.revision = Some(revision);
         let is_gone = |entry: &&Arc<SeriesEntry>| {
             let now = registry.get(entry.spec.name.as_str());
@@ -113,7 +117,10 @@ impl<S: Store> Machine<S> {
                 Some((SeriesOrigin::File, _)) if self.is_shared() => {}
                 Some((SeriesOrigin::File, _)) => {
                     let change = DescriptionChange { before: Some(text), after: None };
-                    self.store().describe(name, change).await?;
+                    let actor = Actor { caller: "configuration", channel: Channel::Server };
+                    let operation = self.operation(actor, OperationKind::SeriesRetired, Some(&name));
+                    let operation = operation.between(change.before.as_deref(), None);
+                    self.store().describe(name, change, Some(operation)).await?;
                 }
                 Some((SeriesOrigin::Api, described)) if *described == text => {}
                 _ => {

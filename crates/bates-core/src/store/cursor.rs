@@ -2,6 +2,7 @@
 
 use super::StoreResult;
 use crate::ledger::{Grant, GrantError, GrantRequest, ReleaseOutcome, ReleaseRequest};
+use crate::operation::Operation;
 use crate::range::PositionRange;
 use crate::scope::{ScopeId, ScopeKey};
 use crate::series::SeriesName;
@@ -37,11 +38,21 @@ pub trait CursorStore: Send + Sync + 'static {
     async fn burn(&self, burned: Vec<(ScopeId, PositionRange)>) -> StoreResult<()>;
 
     /// Raises a cursor to `floor`, or creates it there; a higher one stays. Recall earlier ranges afterwards.
-    async fn raise_floor(&self, scope_id: ScopeId, floor: u64) -> StoreResult<Cursor>;
+    async fn raise_floor(
+        &self,
+        scope_id: ScopeId,
+        floor: u64,
+        operation: Option<Operation>,
+    ) -> StoreResult<Cursor>;
 
     /// Adopts positions of a scope, creating it if it is new: another system has issued their numbers, so no later grant
     /// hands them out. Answers how many the cursor had passed. Earlier ranges may hold them: recall those afterwards.
-    async fn adopt_positions(&self, scope_id: ScopeId, positions: Vec<Position>) -> StoreResult<u64>;
+    async fn adopt_positions(
+        &self,
+        scope_id: ScopeId,
+        positions: Vec<Position>,
+        operation: Option<Operation>,
+    ) -> StoreResult<u64>;
 
     /// The adopted positions of a scope, ascending, from `from` on, at most `limit`.
     async fn adopted_positions(&self, of: ScopeId, from: u64, limit: usize) -> StoreResult<Vec<Position>>;

@@ -11,6 +11,7 @@ use crate::document::{
     ActionOutcome, AssignError, AssignRequest, Assignment, ClaimRequest, Delivery, Document, DocumentAction,
     DocumentFilter, DocumentState, Settlement,
 };
+use crate::operation::Operation;
 use crate::series::SeriesName;
 
 /// Invariant: cursor, ledger, document and idempotency key are written in one commit, or none of them is. An assigned
@@ -36,11 +37,21 @@ pub trait DocumentStore: Send + Sync + 'static {
     /// document: a node whose claim expired and was taken over changes nothing.
     async fn settle_claims(&self, settlements: Vec<Settlement>) -> StoreResult<u64>;
 
-    async fn apply_action(&self, document_id: Uuid, action: DocumentAction) -> StoreResult<ActionOutcome>;
+    async fn apply_action(
+        &self,
+        document_id: Uuid,
+        action: DocumentAction,
+        operation: Option<Operation>,
+    ) -> StoreResult<ActionOutcome>;
 
     /// Applies an action to all documents whose state allows it; returns how many it changed. A document with an attempt
     /// under way is not abandoned.
-    async fn apply_action_to_all(&self, filter: DocumentFilter, action: DocumentAction) -> StoreResult<u64>;
+    async fn apply_action_to_all(
+        &self,
+        filter: DocumentFilter,
+        action: DocumentAction,
+        operation: Option<Operation>,
+    ) -> StoreResult<u64>;
 
     /// Voids expired reservations, at most `limit`; returns how many.
     async fn expire_reservations(&self, limit: usize) -> StoreResult<u64>;

@@ -1,6 +1,7 @@
 //! The port to the database, one trait per feature. The conformance suite of `bates-testkit` tests every store.
 
 mod audit;
+mod caller;
 mod cursor;
 mod document;
 mod error;
@@ -9,10 +10,12 @@ mod lease;
 mod measured;
 mod moving;
 mod node;
+mod operation;
 mod pool;
 mod series;
 
 pub use audit::AuditStore;
+pub use caller::CallerStore;
 pub use cursor::{Cursor, CursorStore};
 pub use document::DocumentStore;
 pub use error::{StoreError, StoreResult};
@@ -21,6 +24,7 @@ pub use lease::LeaseStore;
 pub(crate) use measured::MeasuredStore;
 pub use moving::MoveStore;
 pub use node::NodeStore;
+pub use operation::OperationStore;
 pub use pool::PoolStore;
 pub use series::SeriesStore;
 
@@ -40,6 +44,8 @@ store!(
     DocumentStore,
     GapStore,
     AuditStore,
+    OperationStore,
+    CallerStore,
     LeaseStore,
     PoolStore,
     MoveStore
@@ -48,7 +54,8 @@ store!(
 /// The methods of a store, for code that names its type: `use bates_core::store::prelude::*`.
 pub mod prelude {
     pub use super::{
-        AuditStore as _, CursorStore as _, DocumentStore as _, GapStore as _, LeaseStore as _,
-        MoveStore as _, NodeStore as _, PoolStore as _, SeriesStore as _,
+        AuditStore as _, CallerStore as _, CursorStore as _, DocumentStore as _, GapStore as _,
+        LeaseStore as _, MoveStore as _, NodeStore as _, OperationStore as _, PoolStore as _,
+        SeriesStore as _,
     };
 }

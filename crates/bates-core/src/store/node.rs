@@ -3,6 +3,7 @@
 use uuid::Uuid;
 
 use super::StoreResult;
+use crate::operation::Operation;
 use crate::range::PositionRange;
 use crate::recall::{Holder, Recall};
 use crate::scope::ScopeKey;
@@ -44,7 +45,13 @@ pub trait NodeStore: Send + Sync + 'static {
 
     /// Counts these processes as crashed: ranges of a series that they were granted before an epoch and still hold
     /// become uncertain, and they can no longer release them.
-    async fn write_off(&self, _series: SeriesName, _epoch: u64, _nodes: Vec<Uuid>) -> StoreResult<()> {
+    async fn write_off(
+        &self,
+        _series: SeriesName,
+        _epoch: u64,
+        _nodes: Vec<Uuid>,
+        _operation: Option<Operation>,
+    ) -> StoreResult<()> {
         async { Ok(()) }
     }
 }

@@ -1,6 +1,7 @@
 //! The port to the records of shared pools: their epochs, and the positions that were granted to them.
 
 use super::StoreResult;
+use crate::operation::Operation;
 use crate::pool::{Pool, PoolSettlement, RenewRequest};
 use crate::scope::{ScopeId, ScopeKey};
 use crate::series::SeriesName;
@@ -9,8 +10,8 @@ use crate::series::SeriesName;
 /// until it settles them. Raising a floor or adopting positions clears the server of a pool, so that it is renewed.
 #[trait_variant::make(Send)]
 pub trait PoolStore: Send + Sync + 'static {
-    /// The pool of a scope. A missing one is created, with epoch 0 and without a server.
-    async fn pool(&self, scope_id: ScopeId) -> StoreResult<Pool>;
+    /// The pool of a scope. A missing one is created, with epoch 0 and without a server; the operation is recorded then.
+    async fn pool(&self, scope_id: ScopeId, operation: Option<Operation>) -> StoreResult<Pool>;
 
     /// Every pool that a series ever had, in the order of their scopes, after `after`, at most `limit`.
     async fn pools(

@@ -3,6 +3,7 @@
 use uuid::Uuid;
 
 use super::StoreResult;
+use crate::operation::Operation;
 use crate::series::{Definition, DescriptionChange, PinOutcome, Promise, PromiseChange, SeriesName};
 
 /// A series that was retired keeps its definition and its cursors for ever.
@@ -22,7 +23,12 @@ pub trait SeriesStore: Send + Sync + 'static {
 
     /// Writes the description of a pinned series that was created at run time, or retires the series: then it is no
     /// longer listed. Answers `false`, and changes nothing, unless [`DescriptionChange::fits`].
-    async fn describe(&self, series: SeriesName, change: DescriptionChange) -> StoreResult<bool>;
+    async fn describe(
+        &self,
+        series: SeriesName,
+        change: DescriptionChange,
+        operation: Option<Operation>,
+    ) -> StoreResult<bool>;
 
     /// The series that were created at run time and not retired, by name, each with its description.
     async fn descriptions(&self) -> StoreResult<Vec<(SeriesName, Box<str>)>>;
@@ -35,6 +41,7 @@ pub trait SeriesStore: Send + Sync + 'static {
         series: SeriesName,
         change: PromiseChange,
         described: Option<DescriptionChange>,
+        operation: Option<Operation>,
     ) -> StoreResult<bool>;
 
     /// The pinned promise of each series, in the order of their names.

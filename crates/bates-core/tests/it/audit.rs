@@ -109,9 +109,9 @@ async fn an_audit_is_switched_on_and_off_at_run_time() {
     let tenant = |audit| SeriesSpec { audit, ..spec("tenant", "T-{seq}", Some("tenant")) };
     let amend = async |audit| {
         let change = |_: &SeriesSpec| Ok::<_, MachineError>(tenant(audit));
-        machine.change_series(&"tenant".parse().unwrap(), change).await.unwrap();
+        machine.change_series(&"tenant".parse().unwrap(), change, Actor::library("test")).await.unwrap();
     };
-    machine.create_series(tenant(AuditPolicy::Off)).await.unwrap();
+    machine.create_series(tenant(AuditPolicy::Off), Actor::library("test")).await.unwrap();
     let before = machine.series("tenant").unwrap();
     machine.next(&before, (&[]).into(), 1, Actor::http("a")).await.unwrap();
     amend(ON).await;

@@ -34,7 +34,7 @@ async fn take(machine: &Numbering, count: u64) -> Vec<String> {
 }
 
 async fn amend(machine: &Numbering, spec: SeriesSpec) -> Result<(), MachineError> {
-    machine.change_series(&spec.name.clone(), |_| Ok(spec)).await
+    machine.change_series(&spec.name.clone(), |_| Ok(spec), Actor::library("test")).await
 }
 
 async fn code_of(outcome: impl Future<Output = Result<CreateOutcome, MachineError>>) -> &'static str {
@@ -45,45 +45,57 @@ async fn code_of(outcome: impl Future<Output = Result<CreateOutcome, MachineErro
 async fn a_retired_series_that_is_created_again_continues_its_numbers() {
     let store: Arc<MemoryStore> = Arc::default();
     let machine = open(&store).await;
-    assert_eq!(machine.create_series(tenant()).await.unwrap(), CreateOutcome::Created);
-    assert_eq!(machine.create_series(tenant()).await.unwrap(), CreateOutcome::Existed);
+    assert_eq!(
+        machine.create_series(tenant(), Actor::library("test")).await.unwrap(),
+        CreateOutcome::Created
+    );
+    assert_eq!(
+        machine.create_series(tenant(), Actor::library("test")).await.unwrap(),
+        CreateOutcome::Existed
+    );
     assert_eq!(take(&machine, 2).await, ["T-1", "T-2"]);
     let held = machine.series("tenant").unwrap();
-    machine.retire_series(&"tenant".parse().unwrap()).await.unwrap();
+    machine.retire_series(&"tenant".parse().unwrap(), Actor::library("test")).await.unwrap();
     assert!(machine.series("tenant").is_none() && machine.series_by_key("tenant").is_none());
     // A request that found the series before it was retired gets nothing more.
     let late = machine.next(&held, (&[]).into(), 1, Actor::library("test")).await.unwrap_err();
     assert_eq!(late.code().name(), "unknown_series");
     assert!(machine.try_next_by_key(&held, "tenant", 1, &mut String::new()).is_none());
-    assert_eq!(machine.create_series(tenant()).await.unwrap(), CreateOutcome::Created);
+    assert_eq!(
+        machine.create_series(tenant(), Actor::library("test")).await.unwrap(),
+        CreateOutcome::Created
+    );
     assert_eq!(take(&machine, 1).await, ["T-3"], "the retired series returned its unused positions");
 }
 
 #[tokio::test]
 async fn a_retired_series_cannot_be_created_again_with_another_text() {
     let machine = open(&Arc::default()).await;
-    machine.create_series(tenant()).await.unwrap();
-    machine.retire_series(&"tenant".parse().unwrap()).await.unwrap();
+    machine.create_series(tenant(), Actor::library("test")).await.unwrap();
+    machine.retire_series(&"tenant".parse().unwrap(), Actor::library("test")).await.unwrap();
     for changed in [
         SeriesSpec { template: "U-{seq}".into(), ..tenant() },
         SeriesSpec { start: Position::new(7), ..tenant() },
         SeriesSpec { template: "{date:%Y}-{seq}".into(), reset: Reset::Yearly, ..tenant() },
     ] {
-        assert_eq!(code_of(machine.create_series(changed)).await, "series_pinned");
+        assert_eq!(code_of(machine.create_series(changed, Actor::library("test"))).await, "series_pinned");
         assert!(machine.series("tenant").is_none(), "a refusal changes nothing");
     }
-    machine.create_series(tenant()).await.unwrap();
+    machine.create_series(tenant(), Actor::library("test")).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_series_of_the_configuration_cannot_be_changed_at_run_time() {
     let machine = open(&Arc::default()).await;
-    assert_eq!(code_of(machine.create_series(spec("fixed", "{seq}", None))).await, "series_in_file");
-    let retired = machine.retire_series(&"fixed".parse().unwrap()).await;
+    assert_eq!(
+        code_of(machine.create_series(spec("fixed", "{seq}", None), Actor::library("test"))).await,
+        "series_in_file"
+    );
+    let retired = machine.retire_series(&"fixed".parse().unwrap(), Actor::library("test")).await;
     assert_eq!(retired.unwrap_err().code().name(), "series_in_file");
     let amended = amend(&machine, spec("fixed", "{seq}", None)).await;
     assert_eq!(amended.unwrap_err().code().name(), "series_in_file");
-    let unknown = machine.retire_series(&"never".parse().unwrap()).await;
+    let unknown = machine.retire_series(&"never".parse().unwrap(), Actor::library("test")).await;
     assert_eq!(unknown.unwrap_err().code().name(), "unknown_series");
 }
 
@@ -91,7 +103,7 @@ async fn a_series_of_the_configuration_cannot_be_changed_at_run_time() {
 async fn bad_descriptions_are_refused_and_change_nothing() {
     let store: Arc<MemoryStore> = Arc::default();
     let machine = open(&store).await;
-    machine.create_series(tenant()).await.unwrap();
+    machine.create_series(tenant(), Actor::library("test")).await.unwrap();
     for (bad, code) in [
         (SeriesSpec { description: "another".into(), ..tenant() }, "series_exists"),
         (spec("other", "{seq", None), "bad_series"),
@@ -127,18 +139,22 @@ async fn bad_descriptions_are_refused_and_change_nothing() {
             "bad_series",
         ),
     ] {
-        assert_eq!(code_of(machine.create_series(bad.clone())).await, code, "{bad:?}");
+        assert_eq!(
+            code_of(machine.create_series(bad.clone(), Actor::library("test"))).await,
+            code,
+            "{bad:?}"
+        );
     }
     let descriptions = store.descriptions().await.unwrap();
     assert_eq!(descriptions.len(), 1, "{descriptions:?}");
     // The refused descriptions were not pinned either.
-    machine.create_series(spec("other", "{seq:3}", None)).await.unwrap();
+    machine.create_series(spec("other", "{seq:3}", None), Actor::library("test")).await.unwrap();
 }
 
 #[tokio::test]
 async fn limits_and_rules_change_under_load_and_no_number_repeats() {
     let machine = Arc::new(open(&Arc::default()).await);
-    machine.create_series(tenant()).await.unwrap();
+    machine.create_series(tenant(), Actor::library("test")).await.unwrap();
     let takers: Vec<_> = (0..8)
         .map(|_| {
             let machine = machine.clone();
@@ -174,7 +190,10 @@ async fn limits_and_rules_change_under_load_and_no_number_repeats() {
 async fn find_traces_a_number_to_its_series_scope_and_position() {
     let machine = open(&Arc::default()).await;
     let document = spec("document", "{project}-{seq}", Some("d:{project}"));
-    machine.create_series(SeriesSpec { value: ListValue::Seq, ..document }).await.unwrap();
+    machine
+        .create_series(SeriesSpec { value: ListValue::Seq, ..document }, Actor::library("test"))
+        .await
+        .unwrap();
     let entry = machine.series("document").unwrap();
     let numbers =
         machine.next(&entry, (&[("project", "P")]).into(), 2, Actor::library("test")).await.unwrap();
@@ -199,7 +218,7 @@ async fn find_traces_a_number_to_its_series_scope_and_position() {
 #[tokio::test]
 async fn a_changed_series_returns_its_ranges_before_the_change_is_answered() {
     let machine = open(&Arc::default()).await;
-    machine.create_series(tenant()).await.unwrap();
+    machine.create_series(tenant(), Actor::library("test")).await.unwrap();
     let before = machine.series("tenant").unwrap();
     take(&machine, 1).await;
     assert_eq!(machine.levels()[before.series().name()].held, 31);
@@ -215,7 +234,7 @@ async fn a_changed_series_returns_its_ranges_before_the_change_is_answered() {
 #[tokio::test]
 async fn concurrent_changes_all_take_effect() {
     let machine = Arc::new(open(&Arc::default()).await);
-    machine.create_series(tenant()).await.unwrap();
+    machine.create_series(tenant(), Actor::library("test")).await.unwrap();
     let changes: Vec<_> = (0..20_u64)
         .map(|_| {
             let machine = machine.clone();
@@ -225,7 +244,7 @@ async fn concurrent_changes_all_take_effect() {
                     let limits = Limits { lease_max: spec.limits.lease_max + 1, ..spec.limits };
                     Ok::<_, MachineError>(SeriesSpec { limits, ..spec.clone() })
                 };
-                machine.change_series(&name, increment).await.unwrap();
+                machine.change_series(&name, increment, Actor::library("test")).await.unwrap();
             })
         })
         .collect();
@@ -240,8 +259,8 @@ async fn concurrent_changes_all_take_effect() {
 async fn a_floor_below_the_start_of_a_new_scope_lowers_nothing() {
     let machine = open(&Arc::default()).await;
     let start = Position::new(1001);
-    machine.create_series(SeriesSpec { start, ..tenant() }).await.unwrap();
+    machine.create_series(SeriesSpec { start, ..tenant() }, Actor::library("test")).await.unwrap();
     let entry = machine.series("tenant").unwrap();
-    assert_eq!(machine.raise_floor(&entry, (&[]).into(), 5).await, Ok(1001));
+    assert_eq!(machine.raise_floor(&entry, (&[]).into(), 5, Actor::library("test")).await, Ok(1001));
     assert_eq!(take(&machine, 1).await, ["T-1001"]);
 }

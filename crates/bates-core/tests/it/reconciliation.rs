@@ -38,14 +38,14 @@ async fn a_reservation_not_confirmed_in_time_is_voided_and_becomes_a_gap() {
         tokens.push(reserved.document_id);
     }
     assert!(matches!(
-        machine.apply_action(tokens[0], DocumentAction::Confirm).await,
+        machine.apply_action(tokens[0], DocumentAction::Confirm, Actor::library("test")).await,
         Ok(ActionOutcome::Done(_))
     ));
     assert_eq!(gaps(&machine).await, [], "the reservations have not expired yet");
     tokio::time::sleep(HOUR + Duration::from_secs(1)).await;
     assert!(
         matches!(
-            machine.apply_action(tokens[1], DocumentAction::Confirm).await,
+            machine.apply_action(tokens[1], DocumentAction::Confirm, Actor::library("test")).await,
             Ok(ActionOutcome::Refused(_))
         ),
         "too late"

@@ -32,7 +32,7 @@ impl Fixture {
         let spec = SeriesSpec { key, promise, limits, ..SeriesSpec::new("n".parse().unwrap(), "{seq}") };
         let machine = Machine::open(store.clone(), vec![spec], Arc::new(SystemRuntime)).await.unwrap();
         memory
-            .adopt_positions(scope_id(), adopted.iter().copied().filter_map(Position::new).collect())
+            .adopt_positions(scope_id(), adopted.iter().copied().filter_map(Position::new).collect(), None)
             .await
             .unwrap();
         let history = History::default();

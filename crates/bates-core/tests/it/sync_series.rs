@@ -51,7 +51,7 @@ async fn a_node_finds_a_series_that_another_node_just_created() {
     let (one, other) = (node(&store, "fixed:{x}").await, node(&store, "fixed:{x}").await);
     assert!(other.series_or_sync("tenant").await.is_none());
     assert_eq!(
-        one.create_series(described("tenant", "T-{seq} tenant 100")).await,
+        one.create_series(described("tenant", "T-{seq} tenant 100"), Actor::library("test")).await,
         Ok(CreateOutcome::Created)
     );
     let mut numbers = take(&other, 50).await;
@@ -59,10 +59,13 @@ async fn a_node_finds_a_series_that_another_node_just_created() {
     assert_eq!(numbers.iter().collect::<HashSet<_>>().len(), 100, "{numbers:?}");
     assert!(other.series_by_key("tenant").is_some());
     assert_eq!(
-        other.create_series(described("tenant", "T-{seq} tenant 100")).await,
+        other.create_series(described("tenant", "T-{seq} tenant 100"), Actor::library("test")).await,
         Ok(CreateOutcome::Existed)
     );
-    let differs = other.create_series(described("tenant", "T-{seq} tenant 200")).await.unwrap_err();
+    let differs = other
+        .create_series(described("tenant", "T-{seq} tenant 200"), Actor::library("test"))
+        .await
+        .unwrap_err();
     assert_eq!(differs.code().name(), "series_exists");
 }
 
@@ -70,18 +73,18 @@ async fn a_node_finds_a_series_that_another_node_just_created() {
 async fn a_node_syncs_changes_and_retirements_of_another_node_and_returns_its_ranges() {
     let store = Arc::new(MemoryStore::shared());
     let (one, other) = (node(&store, "fixed:{x}").await, node(&store, "fixed:{x}").await);
-    one.create_series(described("tenant", "T-{seq} tenant 100")).await.unwrap();
+    one.create_series(described("tenant", "T-{seq} tenant 100"), Actor::library("test")).await.unwrap();
     take(&other, 1).await;
     let old = other.series("tenant").unwrap();
     let name: SeriesName = "tenant".parse().unwrap();
     let amended = |_: &SeriesSpec| Ok::<_, MachineError>(described("tenant", "T-{seq} tenant 500"));
-    one.change_series(&name, amended).await.unwrap();
+    one.change_series(&name, amended, Actor::library("test")).await.unwrap();
     assert!(other.sync_series().await.unwrap().changed);
     assert_eq!(other.series("tenant").unwrap().spec().limits.lease_max, 500);
     // A caller that found the series before the change is served by its replacement.
     assert_eq!(other.next(&old, (&[]).into(), 1, Actor::library("test")).await.unwrap().len(), 1);
     let current = other.series("tenant").unwrap();
-    one.retire_series(&name).await.unwrap();
+    one.retire_series(&name, Actor::library("test")).await.unwrap();
     assert!(other.sync_series().await.unwrap().changed && !other.sync_series().await.unwrap().changed);
     assert!(other.series("tenant").is_none() && other.series_by_key("tenant").is_none());
     let refused = other.next(&current, (&[]).into(), 1, Actor::library("test")).await.unwrap_err();
@@ -94,8 +97,8 @@ async fn a_node_syncs_changes_and_retirements_of_another_node_and_returns_its_ra
 async fn a_node_refuses_only_the_series_whose_keys_overlap_its_configuration() {
     let store = Arc::new(MemoryStore::shared());
     let (one, other) = (node(&store, "fixed:{x}").await, node(&store, "bad:{x}").await);
-    one.create_series(described("bad", "{seq} bad:one 100")).await.unwrap();
-    one.create_series(described("tenant", "T-{seq} tenant 100")).await.unwrap();
+    one.create_series(described("bad", "{seq} bad:one 100"), Actor::library("test")).await.unwrap();
+    one.create_series(described("tenant", "T-{seq} tenant 100"), Actor::library("test")).await.unwrap();
     let synced = other.sync_series().await.unwrap();
     assert_eq!(synced.refused.iter().map(|error| error.code().name()).collect::<Vec<_>>(), ["keys_meet"]);
     assert!(other.series("tenant").is_some() && other.series("bad").is_none());
@@ -106,8 +109,11 @@ async fn a_start_fails_if_keys_of_the_store_and_of_the_configuration_overlap() {
     for bad in ["fixed:{x}", "fixed:total", "fix{x}"] {
         let store: Arc<MemoryStore> = Arc::default();
         let first = node(&store, "elsewhere:{x}").await;
-        first.create_series(described("tenant", "T-{seq} tenant 100")).await.unwrap();
-        first.create_series(described("other", &format!("{{seq}} {bad} 100"))).await.unwrap();
+        first.create_series(described("tenant", "T-{seq} tenant 100"), Actor::library("test")).await.unwrap();
+        first
+            .create_series(described("other", &format!("{{seq}} {bad} 100")), Actor::library("test"))
+            .await
+            .unwrap();
         let fixed = spec("second", "{seq}", Some("fixed:{name}"));
         let machine = Machine::open(store.clone(), vec![fixed], Arc::new(SystemRuntime)).await.unwrap();
         let refused = machine.load_series(read).await.unwrap_err();
@@ -120,7 +126,7 @@ async fn a_start_fails_if_keys_of_the_store_and_of_the_configuration_overlap() {
 async fn a_series_that_one_node_configures_stays_described_for_the_others() {
     let store = Arc::new(MemoryStore::shared());
     let one = node(&store, "fixed:{x}").await;
-    one.create_series(described("tenant", "T-{seq} tenant 100")).await.unwrap();
+    one.create_series(described("tenant", "T-{seq} tenant 100"), Actor::library("test")).await.unwrap();
     let configured = spec("tenant", "T-{seq}", Some("tenant"));
     let other = Machine::open(store.clone(), vec![configured], Arc::new(SystemRuntime)).await.unwrap();
     other.load_series(read).await.unwrap();
@@ -159,19 +165,22 @@ async fn a_series_created_again_by_another_node_takes_nothing_from_the_old_range
         let one = Machine::open(store.clone(), vec![], Arc::new(SystemRuntime)).await.unwrap();
         let other = Arc::new(Machine::open(gated.clone(), vec![], Arc::new(SystemRuntime)).await.unwrap());
         one.load_series(promised).await.unwrap();
-        one.create_series(promised(&name, "unique").unwrap()).await.unwrap();
+        one.create_series(promised(&name, "unique").unwrap(), Actor::library("test")).await.unwrap();
         other.load_series(promised).await.unwrap();
         gated.let_through(1);
         let before = other.series("tenant").unwrap();
         other.take(&before, (&[]).into(), 30, Actor::resp("test")).await.unwrap();
-        one.retire_series(&name).await.unwrap();
-        one.create_series(promised(&name, "unique").unwrap()).await.unwrap();
+        one.retire_series(&name, Actor::library("test")).await.unwrap();
+        one.create_series(promised(&name, "unique").unwrap(), Actor::library("test")).await.unwrap();
         if promise != "unique" {
             let from = Promise::Unique;
             let to = promise.parse().unwrap();
             let described =
                 bates_core::DescriptionChange { before: Some("unique".into()), after: Some(promise.into()) };
-            store.change_promise(name.clone(), PromiseChange { from, to }, Some(described)).await.unwrap();
+            store
+                .change_promise(name.clone(), PromiseChange { from, to }, Some(described), None)
+                .await
+                .unwrap();
         }
         // The old cell cannot be sealed before its refill has ended; each call to sync is cancelled
         // meanwhile.

@@ -142,22 +142,23 @@ fn the_next_move_of_the_cursor_loses_the_positions_of_a_crashed_process_once() {
 
 #[test]
 fn a_floor_loses_the_positions_it_passes_and_a_lower_one_changes_nothing() {
-    let requests = [Request::RaiseFloor(20), Request::RaiseFloor(15), grant(1, GrantPurpose::Issue)];
+    let requests =
+        [Request::RaiseFloor(20, None), Request::RaiseFloor(15, None), grant(1, GrantPurpose::Issue)];
     let Decision { outcomes, change } = decided(&at(9, 2), &requests);
     let raised = Cursor { next: 20, version: 3 };
     assert_eq!(outcomes[..2], [Outcome::RaiseFloor(Ok(raised)), Outcome::RaiseFloor(Ok(raised))]);
     assert_eq!(change.lost, [missing(9, 20, GapReason::FloorRaised)]);
     assert_eq!((change.issued, change.cursor), (vec![range(20, 21)], Some(Cursor { next: 21, version: 4 })));
-    let new = decided(&new(7), &[Request::RaiseFloor(5)]).change;
+    let new = decided(&new(7), &[Request::RaiseFloor(5, None)]).change;
     assert_eq!((new.is_new, new.lost), (true, vec![missing(1, 5, GapReason::FloorRaised)]));
-    let unknown = decided(&ScopeBefore::default(), &[Request::RaiseFloor(5)]).outcomes;
+    let unknown = decided(&ScopeBefore::default(), &[Request::RaiseFloor(5, None)]).outcomes;
     assert_eq!(unknown, [Outcome::RaiseFloor(Err(StoreError::UnknownSeries("invoice".into())))]);
 }
 
 #[test]
 fn adopted_positions_are_never_granted_from_the_same_batch_on() {
     let requests = [
-        Request::Adopt(positions([3, 9, 11, 12])),
+        Request::Adopt(positions([3, 9, 11, 12]), None),
         release(8, 9, 2),
         grant(2, GrantPurpose::HandOut),
         grant(3, GrantPurpose::Hold),
@@ -196,6 +197,7 @@ fn document(key: &str, digest: u8, end: u64) -> AssignRequest {
         document_id: Uuid::now_v7(),
         idempotency: Some(Idempotency { caller: "c".into(), key: key.into(), digest: [digest; 32] }),
         content: DocumentContent::Document("{}".into()),
+        caller: "test".into(),
         audit_stamp: None,
     }
 }

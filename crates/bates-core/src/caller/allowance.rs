@@ -1,0 +1,236 @@
+//! How many numbers a caller may take: a rate for each node, and a quota for each day (UTC) over all nodes, which a node
+//! draws from the store in slices. Must never wait: what memory cannot answer, the machine asks the store.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::code::ErrorCode;
+use crate::store::StoreError;
+
+/// Numbers per second and per day; `None`: no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallerLimits {
+    pub rate: Option<u64>,
+    pub quota: Option<u64>,
+}
+
+/// A share of the quota that a node draws at once. A node that stops or crashes forfeits what is left of its slice.
+const SLICES_PER_DAY: u64 = 200;
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AllowanceError {
+    #[error("this caller takes more than its rate of {rate} numbers per second: wait {} ms", retry_after.as_millis().max(1))]
+    Rate { rate: u64, retry_after: Duration },
+    #[error(
+        "this caller has used its quota of {quota} numbers for today (UTC), or less than the {count} asked for are left: \
+         it begins again in {} s", retry_after.as_secs()
+    )]
+    Quota { quota: u64, count: u64, retry_after: Duration },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl AllowanceError {
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::Rate { .. } | Self::Quota { .. } => ErrorCode::RATE_EXCEEDED,
+            Self::Store(error) => error.code(),
+        }
+    }
+
+    pub const fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Rate { retry_after, .. } | Self::Quota { retry_after, .. } => Some(*retry_after),
+            Self::Store(_) => None,
+        }
+    }
+}
+
+/// What a caller may still take. All connections of the caller share it.
+#[derive(Debug)]
+pub struct Allowance {
+    limits: CallerLimits,
+    /// When the numbers taken so far are paid off at the rate, in nanoseconds of the runtime's elapsed time.
+    paid_at: AtomicU64,
+    slice: Mutex<QuotaSlice>,
+    /// One draw at a time: concurrent callers share a slice.
+    pub(super) drawing: tokio::sync::Mutex<()>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct QuotaSlice {
+    left: u64,
+    /// When the day of the slice ends, in elapsed time of the runtime.
+    ends: Duration,
+}
+
+/// The quota of a day, as the store counts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QuotaDraw {
+    /// How many numbers were drawn: those asked for, fewer, or none.
+    pub granted: u64,
+    /// How long the day lasts, by the clock of the store.
+    pub day_ends_in: Duration,
+}
+
+impl QuotaDraw {
+    /// The rule of a draw: everything that is left, up to `slice`, but nothing if that is less than `needed`.
+    pub fn decide(drawn: u64, quota: u64, needed: u64, slice: u64) -> u64 {
+        let left = quota.saturating_sub(drawn);
+        if left < needed { 0 } else { left.min(slice.max(needed)) }
+    }
+}
+
+/// A request to draw from the quota of today.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuotaRequest {
+    pub caller: Box<str>,
+    pub quota: u64,
+    pub needed: u64,
+    pub slice: u64,
+}
+
+/// Memory has no answer: the store must be asked for a slice of the quota.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shortage {
+    Rate(Duration),
+    Quota,
+}
+
+impl Allowance {
+    pub fn new(limits: CallerLimits) -> Self {
+        Self {
+            limits,
+            paid_at: AtomicU64::new(0),
+            slice: Mutex::default(),
+            drawing: tokio::sync::Mutex::default(),
+        }
+    }
+
+    pub fn limits(&self) -> CallerLimits {
+        self.limits
+    }
+
+    /// Takes `count` numbers off the allowance. A request passes if earlier ones are paid off, and may itself be larger than
+    /// the rate: the next ones wait for it. One second may be taken at once.
+    pub fn try_take(&self, count: u64, now: Duration) -> Result<(), Shortage> {
+        if self.limits.quota.is_some() && !self.take_from_slice(count, now) {
+            return Err(Shortage::Quota);
+        }
+        let Some(rate) = self.limits.rate else { return Ok(()) };
+        let taken = self.take_at_rate(rate, count, now);
+        if taken.is_err() {
+            self.give_back(count);
+        }
+        taken.map_err(Shortage::Rate)
+    }
+
+    fn take_at_rate(&self, rate: u64, count: u64, now: Duration) -> Result<(), Duration> {
+        const SECOND: u64 = 1_000_000_000;
+        let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+        let cost = u128::from(count) * u128::from(SECOND) / u128::from(rate.max(1));
+        let cost = u64::try_from(cost).unwrap_or(u64::MAX);
+        let advance = |paid_at: u64| {
+            (paid_at <= now.saturating_add(SECOND)).then(|| paid_at.max(now).saturating_add(cost))
+        };
+        match self.paid_at.try_update(Ordering::Relaxed, Ordering::Relaxed, advance) {
+            Ok(_) => Ok(()),
+            Err(paid_at) => Err(Duration::from_nanos(paid_at - now - SECOND)),
+        }
+    }
+
+    fn take_from_slice(&self, count: u64, now: Duration) -> bool {
+        let mut slice = self.slice.lock();
+        let fits = now < slice.ends && slice.left >= count;
+        if fits {
+            slice.left -= count;
+        }
+        fits
+    }
+
+    /// Returns numbers to the quota that were not taken after all. The rate counts attempts.
+    pub fn give_back(&self, count: u64) {
+        if self.limits.quota.is_some() {
+            self.slice.lock().left += count;
+        }
+    }
+
+    /// How much to draw for a request that the slice cannot serve.
+    pub(super) fn draw_request(&self, caller: &str, count: u64) -> QuotaRequest {
+        let quota = self.limits.quota.unwrap_or_default();
+        QuotaRequest { caller: caller.into(), quota, needed: count, slice: quota / SLICES_PER_DAY }
+    }
+
+    pub(super) fn add_slice(&self, draw: QuotaDraw, now: Duration) {
+        let mut slice = self.slice.lock();
+        let left = if now < slice.ends { slice.left } else { 0 };
+        *slice = QuotaSlice { left: left + draw.granted, ends: now + draw.day_ends_in };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn millis(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn a_rate_holds_over_time_and_lets_a_second_pass_at_once() {
+        let allowance = Allowance::new(CallerLimits { rate: Some(100), quota: None });
+        let start = Duration::from_secs(100);
+        let mut taken = 0_u64;
+        for tick in 0..10_000 {
+            taken += u64::from(allowance.try_take(1, start + millis(tick)).is_ok());
+        }
+        assert!((1_000..=1_101).contains(&taken), "{taken} in 10 s at 100 a second");
+    }
+
+    #[test]
+    fn a_large_request_passes_and_is_paid_off_by_waiting() {
+        let allowance = Allowance::new(CallerLimits { rate: Some(100), quota: None });
+        let start = Duration::from_secs(100);
+        assert_eq!(allowance.try_take(1_000, start), Ok(()));
+        assert_eq!(allowance.try_take(1, start), Err(Shortage::Rate(Duration::from_secs(9))));
+        assert_eq!(allowance.try_take(1, start + Duration::from_secs(9)), Ok(()));
+    }
+
+    #[test]
+    fn a_slice_is_used_up_ends_with_its_day_and_takes_numbers_back() {
+        let allowance = Allowance::new(CallerLimits { rate: None, quota: Some(1_000) });
+        let draw = QuotaDraw { granted: 10, day_ends_in: millis(1_000) };
+        assert_eq!(allowance.try_take(1, Duration::ZERO), Err(Shortage::Quota));
+        allowance.add_slice(draw, Duration::ZERO);
+        assert_eq!(allowance.try_take(8, millis(1)), Ok(()));
+        assert_eq!(allowance.try_take(3, millis(1)), Err(Shortage::Quota));
+        allowance.give_back(1);
+        assert_eq!(allowance.try_take(3, millis(1)), Ok(()));
+        allowance.add_slice(draw, millis(2));
+        assert_eq!(allowance.try_take(1, millis(1_002)), Err(Shortage::Quota), "the day is over");
+    }
+
+    #[test]
+    fn a_request_beyond_the_rate_takes_nothing_from_the_quota() {
+        let allowance = Allowance::new(CallerLimits { rate: Some(1), quota: Some(10) });
+        allowance.add_slice(QuotaDraw { granted: 10, day_ends_in: millis(100_000) }, Duration::ZERO);
+        assert_eq!(allowance.try_take(3, Duration::ZERO), Ok(()));
+        assert!(matches!(allowance.try_take(3, Duration::ZERO), Err(Shortage::Rate(_))));
+        assert_eq!(allowance.slice.lock().left, 7);
+    }
+
+    /// Every draw over a small space.
+    #[test]
+    fn draws_never_exceed_the_quota_and_serve_a_request_or_take_nothing() {
+        for (drawn, quota, needed, slice) in (0..6).flat_map(|a| {
+            (0..6).flat_map(move |b| (0..6).flat_map(move |c| (0..6).map(move |d| (a, b, c, d))))
+        }) {
+            let granted = QuotaDraw::decide(drawn, quota, needed, slice);
+            assert!(granted == 0 || granted >= needed && drawn + granted <= quota);
+            assert_eq!(granted == 0 && needed > 0, needed > 0 && quota.saturating_sub(drawn) < needed);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Finds removed and changed records. Reads a chain once, from its first record to its head, in bounded memory.
+
+use std::fmt;
+
+use super::chain::Removal;
+use super::{ChainDigest, ChainHead, OperationRecord};
+
+/// Checks one chain: [`ChainVerifier::add`] takes its records in their order, [`ChainVerifier::end`] its head.
+#[derive(Debug)]
+pub struct ChainVerifier {
+    chain: Box<str>,
+    records: u64,
+    /// The number and digest that the next record must follow; `None` before the first one.
+    last: Option<(u64, ChainDigest)>,
+    /// What the first record follows, unless it is number 1: a later record must explain the removal.
+    beginning: Option<Removal>,
+    is_explained: bool,
+    /// Digests that the reader kept from earlier, in the order of their numbers.
+    known: Vec<ChainHead>,
+    faults: Vec<ChainFault>,
+}
+
+/// More are counted with the last one: a chain without its beginning has as many faults as records.
+const FAULTS_MAX: usize = 20;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChainFault {
+    /// Records are missing, the last number included.
+    Missing { first: u64, last: u64 },
+    /// Records before the first one are missing, and no record explains the removal.
+    MissingBeginning { first: u64 },
+    /// A field of the record was changed.
+    Changed { number: u64 },
+    /// The record does not follow the one before: that was replaced, or this one was.
+    Unlinked { number: u64 },
+    /// The last record is not the one that the store names as the head of the chain.
+    OtherHead { number: u64 },
+    /// The record is not the one that the reader knows from earlier.
+    OtherThanKnown { number: u64 },
+}
+
+impl fmt::Display for ChainFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing { first, last } if first == last => write!(f, "record {first} is missing"),
+            Self::Missing { first, last } => write!(f, "records {first} to {last} are missing"),
+            Self::MissingBeginning { first } => {
+                write!(f, "records 1 to {} are missing, and no record explains their removal", first - 1)
+            }
+            Self::Changed { number } => write!(f, "record {number} was changed"),
+            Self::Unlinked { number } => write!(f, "record {number} does not follow the record before it"),
+            Self::OtherHead { number } => write!(f, "record {number}, the head of the chain, was replaced"),
+            Self::OtherThanKnown { number } => {
+                write!(f, "record {number} is not the one that was verified earlier")
+            }
+        }
+    }
+}
+
+/// The result for one chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChainReport {
+    pub head: ChainHead,
+    /// How many records were read.
+    pub records: u64,
+    /// How many records were removed before, as a record explains.
+    pub removed: u64,
+    pub faults: Vec<ChainFault>,
+}
+
+impl ChainVerifier {
+    /// `known` are heads of the chain that an earlier check printed.
+    pub fn new(chain: &str, mut known: Vec<ChainHead>) -> Self {
+        known.retain(|head| *head.chain == *chain && head.number > 0);
+        known.sort_by_key(|head| std::cmp::Reverse(head.number));
+        Self {
+            chain: chain.into(),
+            records: 0,
+            last: None,
+            beginning: None,
+            is_explained: false,
+            known,
+            faults: Vec::new(),
+        }
+    }
+
+    /// The next record. Its number is higher than that of the one before.
+    pub fn add(&mut self, record: &OperationRecord) {
+        let OperationRecord { number, previous, digest, .. } = record;
+        if record.computed_digest() != *digest || record.chain != self.chain {
+            self.fault(ChainFault::Changed { number: *number });
+        }
+        match self.last {
+            None if *number > 1 => {
+                self.beginning = Some(Removal { number: number - 1, digest: *previous });
+            }
+            last => self.check_link(last.unwrap_or_default(), *number, *previous),
+        }
+        self.is_explained |= self.beginning.is_some() && Removal::of(record) == self.beginning;
+        while let Some(known) = self.known.pop_if(|known| known.number <= *number) {
+            // An older one was removed, which a record explains.
+            if known.number == *number && known.digest != *digest {
+                self.fault(ChainFault::OtherThanKnown { number: *number });
+            }
+        }
+        self.last = Some((*number, *digest));
+        self.records += 1;
+    }
+
+    fn check_link(&mut self, (last, digest): (u64, ChainDigest), number: u64, previous: ChainDigest) {
+        if number > last + 1 {
+            self.fault(ChainFault::Missing { first: last + 1, last: number - 1 });
+        } else if previous != digest {
+            self.fault(ChainFault::Unlinked { number });
+        }
+    }
+
+    pub fn end(mut self, head: ChainHead) -> ChainReport {
+        let (last, digest) = self.last.unwrap_or_default();
+        if last < head.number {
+            self.fault(ChainFault::Missing { first: last + 1, last: head.number });
+        } else if (last, digest) != (head.number, head.digest) {
+            self.fault(ChainFault::OtherHead { number: head.number });
+        }
+        let removed = self.beginning.map_or(0, |removal| removal.number);
+        if removed > 0 && !self.is_explained {
+            self.fault(ChainFault::MissingBeginning { first: removed + 1 });
+        }
+        while let Some(known) = self.known.pop() {
+            self.fault(ChainFault::Missing { first: known.number, last: known.number });
+        }
+        ChainReport { head, records: self.records, removed, faults: self.faults }
+    }
+
+    fn fault(&mut self, fault: ChainFault) {
+        if self.faults.len() < FAULTS_MAX {
+            self.faults.push(fault);
+        }
+    }
+}
