@@ -88,6 +88,7 @@ fn document(scope_id: &ScopeId, scope: &Arc<Scope>, is_keyed: bool) -> AssignReq
         document_id,
         idempotency: is_keyed.then(key),
         content: DocumentContent::Document(format!("{{\"text\":\"{}\"}}", "x".repeat(1_012)).into()),
+        caller: "bench".into(),
         audit_stamp: None,
     }
 }

@@ -6,6 +6,7 @@
 
 mod audit;
 mod batch;
+mod caller;
 mod client_lease;
 mod cluster;
 mod connect;
@@ -18,6 +19,7 @@ mod moving;
 mod node;
 mod notice;
 mod open;
+mod operation;
 mod outbox;
 mod parameter;
 mod pool;

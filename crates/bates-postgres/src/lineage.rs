@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use bates_core::Operation;
 use parking_lot::Mutex;
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -16,6 +17,7 @@ use crate::connect::check_disk;
 use crate::error::{Failure, OpenError};
 use crate::holding;
 use crate::moving::lock_unmarked;
+use crate::operation;
 use crate::session::Session;
 
 /// The state of the store, as columns after `SELECT` or `RETURNING`.
@@ -241,7 +243,7 @@ pub(crate) async fn stop(session: &Session, reason: &str, accepted_at: i64) -> R
 
 /// Lets all nodes continue with the database as it is, and returns its timeline. Refused if the store is marked.
 /// Acceptances are times: one after a restore must be above those that the restored database lost.
-pub(crate) async fn accept(session: &Session) -> Result<i64, Failure> {
+pub(crate) async fn accept(session: &Session, operation: Option<&Operation>) -> Result<i64, Failure> {
     // Pools may hold positions of lost commits: each begins a new epoch.
     let sql = "WITH pools AS (UPDATE bates.pool SET server_run = NULL, server_replication = NULL)
                UPDATE bates.store SET
@@ -255,6 +257,7 @@ pub(crate) async fn accept(session: &Session) -> Result<i64, Failure> {
     lock_unmarked(session).await?;
     let rows = session.query(sql, &[]).await?;
     holding::write_off(session, "true", &[]).await?;
+    operation::append(session, operation).await?;
     session.commit().await?;
     rows.first().map(|row| row.get(0)).ok_or(Failure::Refused(OpenError::Emptied))
 }

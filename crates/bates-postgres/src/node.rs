@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
+use bates_core::host_name;
 use uuid::Uuid;
 
 use crate::error::Failure;
@@ -24,9 +25,8 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn current() -> Self {
-        let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_else(|_| "unknown".to_owned());
         let pid = std::process::id();
-        Self { host: format!("{} process {pid}", name.trim()).into(), identity: identity(pid) }
+        Self { host: format!("{} process {pid}", host_name()).into(), identity: identity(pid) }
     }
 }
 

@@ -5,7 +5,7 @@
 
 use bates_core::ledger::{PoolBefore, PoolChange, PooledRange, PooledState, RowBounds};
 use bates_core::{
-    MissingRange, Pool, PoolSettlement, PoolStore, RenewRequest, ScopeId, ScopeKey, SeriesName,
+    MissingRange, Operation, Pool, PoolSettlement, PoolStore, RenewRequest, ScopeId, ScopeKey, SeriesName,
     ServerIdentity, StoreError, StoreResult,
 };
 use tokio_postgres::{Error, Row};
@@ -15,21 +15,23 @@ use crate::PostgresStore;
 use crate::batch::sql::{self, BatchOrigin, get_u64, to_i64};
 use crate::error::Failure;
 use crate::moving::check_not_left;
+use crate::operation;
 use crate::outbox::to_limit;
 use crate::session::Session;
 
 const SELECT: &str = "SELECT epoch, server_run, server_replication, scope FROM bates.pool WHERE series = $1";
 
 impl PoolStore for PostgresStore {
-    async fn pool(&self, scope_id: ScopeId) -> StoreResult<Pool> {
-        let scope_id = &scope_id;
+    async fn pool(&self, scope_id: ScopeId, operation: Option<Operation>) -> StoreResult<Pool> {
+        let (scope_id, operation) = (&scope_id, operation.as_ref());
         self.with_session(|session| async move {
             if let Some(pool) = find(&session, scope_id, "").await? {
                 return Ok(pool);
             }
             let create = async {
-                let pool = lock_or_create(&session, scope_id).await?;
+                let (pool, is_new) = lock_or_create(&session, scope_id).await?;
                 check_not_left(&session).await?;
+                operation::append(&session, operation.filter(|_| is_new)).await?;
                 Ok(pool)
             };
             session.transact(create).await
@@ -98,12 +100,14 @@ async fn find(session: &Session, scope_id: &ScopeId, lock: &str) -> Result<Optio
 }
 
 /// Locks a pool, and creates it if it is missing.
-async fn lock_or_create(session: &Session, scope_id: &ScopeId) -> Result<Pool, Failure> {
+/// The pool, locked, and whether it is new.
+async fn lock_or_create(session: &Session, scope_id: &ScopeId) -> Result<(Pool, bool), Failure> {
     let insert = "INSERT INTO bates.pool (series, scope) SELECT name, $2 FROM bates.series WHERE name = $1
-                ON CONFLICT DO NOTHING";
-    session.query(insert, &[&scope_id.series.as_str(), &scope_id.scope.as_str()]).await?;
+                ON CONFLICT DO NOTHING RETURNING true";
+    let created = session.query(insert, &[&scope_id.series.as_str(), &scope_id.scope.as_str()]).await?;
     let unknown = || StoreError::UnknownSeries(scope_id.series.as_str().into());
-    Ok(find(session, scope_id, "FOR UPDATE").await?.ok_or_else(unknown)?)
+    let pool = find(session, scope_id, "FOR UPDATE").await?.ok_or_else(unknown)?;
+    Ok((pool, !created.is_empty()))
 }
 
 async fn renew(
@@ -130,7 +134,7 @@ async fn load(
     scope_id: &ScopeId,
     bounds: RowBounds,
 ) -> Result<PoolBefore<BatchOrigin>, Failure> {
-    let pool = lock_or_create(session, scope_id).await?;
+    let (pool, _) = lock_or_create(session, scope_id).await?;
     let sql = "SELECT first, last, is_pushed, node, batch FROM bates.pooled WHERE series = $1 AND scope = $2
                AND (first < $3 AND last >= $4 OR first < $5) FOR UPDATE";
     let [from, to, below] = [bounds.from, bounds.to, bounds.below].map(to_i64);

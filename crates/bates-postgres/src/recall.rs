@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bates_core::{Holder, PositionRange, Recall, ScopeKey, SeriesName, StoreError};
+use bates_core::{Holder, Operation, PositionRange, Recall, ScopeKey, SeriesName, StoreError};
 use parking_lot::Mutex;
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::batch::sql::get_u64;
 use crate::error::Failure;
 use crate::session::Session;
-use crate::{holding, node};
+use crate::{holding, node, operation};
 
 /// Max ranges of a holder that a command lists.
 const RANGES_SHOWN_MAX: i64 = 5;
@@ -128,10 +128,15 @@ pub(crate) async fn write_off(
     series: &SeriesName,
     epoch: u64,
     nodes: &[Uuid],
+    operation: Option<&Operation>,
 ) -> Result<(), Failure> {
     let condition = "held.series = $1 AND held.epoch < $2 AND held.node = ANY ($3)";
     let (series, epoch) = (series.as_str(), epoch_column(epoch));
-    session.transact(holding::write_off(session, condition, &[&series, &epoch, &nodes])).await
+    let write_off = async {
+        holding::write_off(session, condition, &[&series, &epoch, &nodes]).await?;
+        operation::append(session, operation).await
+    };
+    session.transact(write_off).await
 }
 
 /// An epoch as a column holds it. `u64::MAX` selects all held ranges.

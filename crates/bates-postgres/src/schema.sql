@@ -24,7 +24,7 @@ CREATE TABLE bates.store (
     -- so too, and only a move ends that.
     mark        text CHECK (mark IN ('left', 'arriving')),
     mark_store  text,
-    -- Counts changes of series at run time. Nodes compare it to learn of changes by others.
+    -- Counts changes of series and tokens at run time. Nodes compare it to learn of changes by others.
     revision    bigint NOT NULL DEFAULT 0,
     -- Counts recalls. Nodes compare it to notice a recall; `series.epoch` names its series.
     recalls     bigint NOT NULL DEFAULT 0,
@@ -176,7 +176,9 @@ CREATE TABLE bates.document (
     due_at      timestamptz,
     -- Whether a try may have reached the sink although its outcome is unknown. The number of such a document is
     -- uncertain if the document is dead or abandoned.
-    in_doubt    boolean NOT NULL DEFAULT false
+    in_doubt    boolean NOT NULL DEFAULT false,
+    -- The caller that had it numbered: the name of a token, or an address. Another token may not end a reservation.
+    caller      text COLLATE "C" NOT NULL
 );
 
 -- A position belongs to one document.
@@ -299,3 +301,53 @@ CREATE TABLE bates.client_lease (
     PRIMARY KEY (id, first)
 );
 CREATE INDEX client_lease_position ON bates.client_lease (series, scope, first);
+
+-- Callers whose tokens were made at run time. A secret is kept as its SHA-256 digest.
+CREATE TABLE bates.token (
+    name            text COLLATE "C" PRIMARY KEY,
+    -- What the caller may do, as JSON.
+    permissions     text NOT NULL,
+    digest          bytea NOT NULL,
+    -- During a rotation, the secret before is accepted too, until it ends.
+    previous_digest bytea,
+    previous_ends   timestamptz,
+    created_at      timestamptz NOT NULL,
+    -- NULL: never.
+    expires_at      timestamptz,
+    CHECK ((previous_digest IS NULL) = (previous_ends IS NULL))
+);
+
+-- How many numbers were drawn from the quota of a caller on its last day (UTC).
+CREATE TABLE bates.quota (
+    caller text COLLATE "C" PRIMARY KEY,
+    day    date NOT NULL,
+    drawn  bigint NOT NULL
+);
+
+-- The operations log: who changed what. Each record has the digest of the one before it in its chain. Times are those of
+-- the node. Rows are never changed.
+CREATE TABLE bates.operation (
+    chain    text COLLATE "C" NOT NULL,
+    number   bigint NOT NULL,
+    previous bytea NOT NULL,
+    digest   bytea NOT NULL,
+    id       uuid NOT NULL UNIQUE,
+    at       timestamptz NOT NULL,
+    caller   text COLLATE "C" NOT NULL,
+    channel  text NOT NULL,
+    kind     text NOT NULL,
+    -- NULL: no series, or several.
+    series   text COLLATE "C",
+    subject  text NOT NULL,
+    before   text,
+    after    text,
+    PRIMARY KEY (chain, number)
+);
+CREATE INDEX operation_by_time ON bates.operation (at, id);
+
+-- The last record of each chain: one chain for each host. A transaction locks it last, after all other rows.
+CREATE TABLE bates.operation_chain (
+    chain  text COLLATE "C" PRIMARY KEY,
+    number bigint NOT NULL,
+    digest bytea NOT NULL
+);

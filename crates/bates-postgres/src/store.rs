@@ -5,8 +5,9 @@ use std::sync::Arc;
 use bates_core::ledger::{Outcome, Request};
 use bates_core::{
     Cursor, CursorStore, Definition, DescriptionChange, GapReason, Grant, GrantError, GrantRequest, Holder,
-    MissingRange, NodeStore, PinOutcome, Position, PositionRange, Promise, PromiseChange, RangeSet, Recall,
-    ReleaseOutcome, ReleaseRequest, ScopeId, ScopeKey, SeriesName, SeriesStore, StoreError, StoreResult,
+    MissingRange, NodeStore, Operation, PinOutcome, Position, PositionRange, Promise, PromiseChange,
+    RangeSet, Recall, ReleaseOutcome, ReleaseRequest, ScopeId, ScopeKey, SeriesName, SeriesStore, StoreError,
+    StoreResult,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -20,7 +21,7 @@ use crate::outbox::to_limit;
 use crate::parameter::Parameter;
 use crate::recall::{self, Recalls};
 use crate::session::{Session, with_session};
-use crate::{cluster, holding, lineage, read, write};
+use crate::{cluster, holding, lineage, operation, read, write};
 
 pub struct PostgresStore {
     pub(crate) shared: Arc<Shared>,
@@ -33,10 +34,11 @@ pub struct PostgresStore {
 
 impl PostgresStore {
     /// Lets all nodes continue with a restored database as it is. Returns its timeline.
-    pub async fn accept(&self) -> StoreResult<i64> {
+    pub async fn accept(&self, operation: Option<Operation>) -> StoreResult<i64> {
+        let operation = operation.as_ref();
         self.with_session(|session| async move {
             cluster::pin(&session).await?;
-            lineage::accept(&session).await
+            lineage::accept(&session, operation).await
         })
         .await
     }
@@ -84,10 +86,20 @@ impl SeriesStore for PostgresStore {
         self.with_session(|session| async move { write::pin(&session, definition, key).await }).await
     }
 
-    async fn describe(&self, series: SeriesName, change: DescriptionChange) -> StoreResult<bool> {
-        let (series, change) = (&series, &change);
+    async fn describe(
+        &self,
+        series: SeriesName,
+        change: DescriptionChange,
+        operation: Option<Operation>,
+    ) -> StoreResult<bool> {
+        let (series, change, operation) = (&series, &change, operation.as_ref());
         self.with_session(|session| async move {
-            session.transact(write::describe(&session, series, change)).await
+            let describe = async {
+                let fits = write::describe(&session, series, change).await?;
+                operation::append(&session, operation.filter(|_| fits)).await?;
+                Ok(fits)
+            };
+            session.transact(describe).await
         })
         .await
     }
@@ -106,10 +118,16 @@ impl SeriesStore for PostgresStore {
         series: SeriesName,
         change: PromiseChange,
         described: Option<DescriptionChange>,
+        operation: Option<Operation>,
     ) -> StoreResult<bool> {
-        let (series, described) = (&series, described.as_ref());
+        let (series, described, operation) = (&series, described.as_ref(), operation.as_ref());
         self.with_session(|session| async move {
-            session.transact(write::change_promise(&session, series, change, described)).await
+            let change = async {
+                let is_changed = write::change_promise(&session, series, change, described).await?;
+                operation::append(&session, operation.filter(|_| is_changed)).await?;
+                Ok(is_changed)
+            };
+            session.transact(change).await
         })
         .await
     }
@@ -191,12 +209,22 @@ impl CursorStore for PostgresStore {
         .await
     }
 
-    async fn raise_floor(&self, scope_id: ScopeId, floor: u64) -> StoreResult<Cursor> {
-        self.operate(scope_id, Request::RaiseFloor(floor)).await?.into_floor()
+    async fn raise_floor(
+        &self,
+        scope_id: ScopeId,
+        floor: u64,
+        operation: Option<Operation>,
+    ) -> StoreResult<Cursor> {
+        self.operate(scope_id, Request::RaiseFloor(floor, operation.map(Box::new))).await?.into_floor()
     }
 
-    async fn adopt_positions(&self, scope_id: ScopeId, positions: Vec<Position>) -> StoreResult<u64> {
-        self.operate(scope_id, Request::Adopt(positions)).await?.into_adopted()
+    async fn adopt_positions(
+        &self,
+        scope_id: ScopeId,
+        positions: Vec<Position>,
+        operation: Option<Operation>,
+    ) -> StoreResult<u64> {
+        self.operate(scope_id, Request::Adopt(positions, operation.map(Box::new))).await?.into_adopted()
     }
 
     async fn adopted_positions(
@@ -256,9 +284,17 @@ impl NodeStore for PostgresStore {
         self.with_session(|session| async move { recall::holders(&session, series, epoch).await }).await
     }
 
-    async fn write_off(&self, series: SeriesName, epoch: u64, nodes: Vec<Uuid>) -> StoreResult<()> {
-        let (series, nodes) = (&series, &*nodes);
-        self.with_session(|session| async move { recall::write_off(&session, series, epoch, nodes).await })
-            .await
+    async fn write_off(
+        &self,
+        series: SeriesName,
+        epoch: u64,
+        nodes: Vec<Uuid>,
+        operation: Option<Operation>,
+    ) -> StoreResult<()> {
+        let (series, nodes, operation) = (&series, &*nodes, operation.as_ref());
+        self.with_session(|session| async move {
+            recall::write_off(&session, series, epoch, nodes, operation).await
+        })
+        .await
     }
 }

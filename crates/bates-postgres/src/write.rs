@@ -11,7 +11,7 @@ use crate::error::Failure;
 use crate::moving::lock_unmarked;
 use crate::parameter::Parameter;
 use crate::session::Session;
-use crate::{pool, read};
+use crate::{operation, pool, read};
 
 pub(crate) async fn pin(
     session: &Session,
@@ -147,6 +147,9 @@ pub(crate) async fn operate(
     adopt(session, scope_id, &change.adopted).await?;
     if change.resets_pool_server {
         pool::forget_server(session, scope_id).await?;
+    }
+    for operation in &change.operations {
+        operation::append(session, Some(operation)).await?;
     }
     session.commit().await?;
     Ok(outcomes.remove(0))

@@ -4,6 +4,7 @@
 
 mod audit;
 mod batch;
+mod caller;
 mod checkpoint;
 mod client_lease;
 mod error;
@@ -13,6 +14,7 @@ mod held;
 mod log;
 mod moving;
 mod open;
+mod operation;
 mod outbox;
 mod pin;
 mod planted;

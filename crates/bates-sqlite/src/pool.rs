@@ -5,7 +5,7 @@
 
 use bates_core::ledger::{PoolBefore, PoolChange, PooledRange, PooledState, RowBounds};
 use bates_core::{
-    Pool, PoolSettlement, PoolStore, PositionRange, RenewRequest, ScopeId, ScopeKey, SeriesName,
+    Operation, Pool, PoolSettlement, PoolStore, PositionRange, RenewRequest, ScopeId, ScopeKey, SeriesName,
     ServerIdentity, StoreResult,
 };
 use rusqlite::{Connection, Result, Row, Transaction, params};
@@ -13,17 +13,24 @@ use rusqlite::{Connection, Result, Row, Transaction, params};
 use crate::SqliteStore;
 use crate::error::WriteResult;
 use crate::held::{self, HeldFrom};
+use crate::operation;
 use crate::write::{self, ScopeRef, execute, invalid_column, to_i64, to_limit, to_u64};
 
 const SELECT: &str = "SELECT epoch, server_run, server_replication, scope FROM pool
     WHERE series_id = (SELECT id FROM series WHERE name = ?)";
 
 impl PoolStore for SqliteStore {
-    async fn pool(&self, scope_id: ScopeId) -> StoreResult<Pool> {
+    async fn pool(&self, scope_id: ScopeId, operation: Option<Operation>) -> StoreResult<Pool> {
         if let Some(pool) = self.read(|connection| find(connection, &scope_id))? {
             return Ok(pool);
         }
-        self.write(move |transaction| find_or_create(transaction, &scope_id)).await
+        self.write(move |transaction| {
+            let is_new = find(transaction, &scope_id)?.is_none();
+            let pool = find_or_create(transaction, &scope_id)?;
+            operation::append(transaction, operation.as_ref().filter(|_| is_new))?;
+            Ok(pool)
+        })
+        .await
     }
 
     async fn pools(

@@ -9,7 +9,7 @@ use crate::moving::write_mark;
 const SCHEMA: &str = include_str!("schema.sql");
 
 /// The version of `schema.sql`, which the database holds as its `user_version`. A change of the schema raises it.
-const VERSION: u32 = 13;
+const VERSION: u32 = 14;
 
 /// Whether a database has no schema yet. Refuses a schema of another version.
 pub(crate) fn is_missing(connection: &Connection) -> Result<bool, OpenError> {

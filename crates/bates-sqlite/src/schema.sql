@@ -96,7 +96,9 @@ CREATE TABLE document (
     due_at      INTEGER,
     -- Whether a try may have reached the sink although its outcome is unknown. The number of such a document is
     -- uncertain if the document is dead or abandoned.
-    in_doubt    INTEGER NOT NULL DEFAULT 0 CHECK (in_doubt IN (0, 1))
+    in_doubt    INTEGER NOT NULL DEFAULT 0 CHECK (in_doubt IN (0, 1)),
+    -- The caller that had it numbered: the name of a token, or an address. Another token may not end a reservation.
+    caller      TEXT NOT NULL
 ) STRICT;
 
 -- A position belongs to one document.
@@ -219,6 +221,56 @@ CREATE TABLE client_lease (
     PRIMARY KEY (id, first)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX client_lease_position ON client_lease (series_id, scope, first);
+
+-- Callers whose tokens were made at run time. A secret is kept as its SHA-256 digest. Times are microseconds since 1970.
+CREATE TABLE token (
+    name            TEXT PRIMARY KEY,
+    -- What the caller may do, as JSON.
+    permissions     TEXT NOT NULL,
+    digest          BLOB NOT NULL,
+    -- During a rotation, the secret before is accepted too, until it ends.
+    previous_digest BLOB,
+    previous_ends   INTEGER,
+    created_at      INTEGER NOT NULL,
+    -- NULL: never.
+    expires_at      INTEGER,
+    CHECK ((previous_digest IS NULL) = (previous_ends IS NULL))
+) STRICT, WITHOUT ROWID;
+
+-- How many numbers were drawn from the quota of a caller on its last day, in days since 1970 (UTC).
+CREATE TABLE quota (
+    caller TEXT PRIMARY KEY,
+    day    INTEGER NOT NULL,
+    drawn  INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- The operations log: who changed what. Each record has the digest of the one before it in its chain. Times are
+-- microseconds since 1970, by the clock of the process. Rows are never changed.
+CREATE TABLE operation (
+    chain    TEXT NOT NULL,
+    number   INTEGER NOT NULL,
+    previous BLOB NOT NULL,
+    digest   BLOB NOT NULL,
+    id       BLOB NOT NULL UNIQUE,
+    at       INTEGER NOT NULL,
+    caller   TEXT NOT NULL,
+    channel  TEXT NOT NULL,
+    kind     TEXT NOT NULL,
+    -- NULL: no series, or several.
+    series   TEXT,
+    subject  TEXT NOT NULL,
+    before   TEXT,
+    after    TEXT,
+    PRIMARY KEY (chain, number)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX operation_by_time ON operation (at, id);
+
+-- The last record of each chain: one chain for each host that had the store open.
+CREATE TABLE operation_chain (
+    chain  TEXT PRIMARY KEY,
+    number INTEGER NOT NULL,
+    digest BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
 
 -- One row, which every commit updates. `bates.state`, beside the database, has the last commit whose answers were sent:
 -- a store with fewer commits is refused.

@@ -8,8 +8,8 @@ use rusqlite::{Connection, Result, Transaction, params};
 
 use crate::held::{self, HeldFrom};
 use crate::planted::{Bug, is_planted};
-use crate::pool;
 use crate::write::{self, ScopeRef, execute, record_issued, to_i64, to_limit, to_u64};
+use crate::{operation, pool};
 
 /// The row of a series in which a batch creates scopes: read for the first scope, and written once for all.
 #[derive(Default)]
@@ -161,6 +161,7 @@ impl StoredScope<'_> {
         if !change.adopted.is_empty() {
             adopt(transaction, at, &change.adopted)?;
         }
+        change.operations.iter().try_for_each(|operation| operation::append(transaction, Some(operation)))?;
         if change.resets_pool_server { pool::forget_server(transaction, at) } else { Ok(()) }
     }
 }

@@ -8,8 +8,9 @@ use std::thread::{self, JoinHandle};
 use bates_core::ledger::{Outcome, Request};
 use bates_core::{
     Cursor, CursorStore, Definition, DescriptionChange, GapReason, Grant, GrantError, GrantRequest, MoveMark,
-    NodeStore, PinOutcome, Position, PositionRange, ProcessGuard, Promise, PromiseChange, RangeSet,
-    ReleaseOutcome, ReleaseRequest, ScopeId, ScopeKey, SeriesName, SeriesStore, StoreError, StoreResult,
+    NodeStore, Operation, PinOutcome, Position, PositionRange, ProcessGuard, Promise, PromiseChange,
+    RangeSet, ReleaseOutcome, ReleaseRequest, ScopeId, ScopeKey, SeriesName, SeriesStore, StoreError,
+    StoreResult,
 };
 use parking_lot::Mutex;
 use rusqlite::{Connection, Row, Transaction, params};
@@ -23,7 +24,7 @@ use crate::outbox::SteadyClock;
 use crate::state_file::StateFile;
 use crate::write::{self, rows, to_limit, to_u64};
 use crate::writer::{PendingWrite, Writer};
-use crate::{held, moving, pin, progress, scope};
+use crate::{held, moving, operation, pin, progress, scope};
 
 pub struct SqliteStore {
     /// `None` while the store is being dropped, which stops the writer.
@@ -84,6 +85,11 @@ impl SqliteStore {
         let commits = self.read(progress::read)?.commits;
         let unwritten = |error| StoreError::Unavailable(format!("cannot write bates.state: {error}").into());
         self.state.accept(commits).map(|()| true).map_err(unwritten)
+    }
+
+    /// Whether the store lacks commits that no operator has accepted as lost.
+    pub fn lacks_commits(&self) -> bool {
+        self.state.is_stopped()
     }
 
     /// Whether users of the folder's group can read the store, and so predict numbers of shuffled series.
@@ -162,8 +168,18 @@ impl SeriesStore for SqliteStore {
         self.write(move |transaction| pin::pin(transaction, &definition, fresh_key.as_deref())).await
     }
 
-    async fn describe(&self, series: SeriesName, change: DescriptionChange) -> StoreResult<bool> {
-        self.write(move |transaction| write::describe(transaction, &series, &change)).await
+    async fn describe(
+        &self,
+        series: SeriesName,
+        change: DescriptionChange,
+        operation: Option<Operation>,
+    ) -> StoreResult<bool> {
+        self.write(move |transaction| {
+            let fits = write::describe(transaction, &series, &change)?;
+            operation::append(transaction, operation.as_ref().filter(|_| fits))?;
+            Ok(fits)
+        })
+        .await
     }
 
     async fn descriptions(&self) -> StoreResult<Vec<(SeriesName, Box<str>)>> {
@@ -180,9 +196,14 @@ impl SeriesStore for SqliteStore {
         series: SeriesName,
         change: PromiseChange,
         described: Option<DescriptionChange>,
+        operation: Option<Operation>,
     ) -> StoreResult<bool> {
-        self.write(move |transaction| pin::change_promise(transaction, &series, change, described.as_ref()))
-            .await
+        self.write(move |transaction| {
+            let is_changed = pin::change_promise(transaction, &series, change, described.as_ref())?;
+            operation::append(transaction, operation.as_ref().filter(|_| is_changed))?;
+            Ok(is_changed)
+        })
+        .await
     }
 
     async fn promises(&self) -> StoreResult<Vec<(SeriesName, Promise)>> {
@@ -248,12 +269,22 @@ impl CursorStore for SqliteStore {
         .await
     }
 
-    async fn raise_floor(&self, scope_id: ScopeId, floor: u64) -> StoreResult<Cursor> {
-        self.submit(scope_id, Request::RaiseFloor(floor)).await?.into_floor()
+    async fn raise_floor(
+        &self,
+        scope_id: ScopeId,
+        floor: u64,
+        operation: Option<Operation>,
+    ) -> StoreResult<Cursor> {
+        self.submit(scope_id, Request::RaiseFloor(floor, operation.map(Box::new))).await?.into_floor()
     }
 
-    async fn adopt_positions(&self, scope_id: ScopeId, positions: Vec<Position>) -> StoreResult<u64> {
-        self.submit(scope_id, Request::Adopt(positions)).await?.into_adopted()
+    async fn adopt_positions(
+        &self,
+        scope_id: ScopeId,
+        positions: Vec<Position>,
+        operation: Option<Operation>,
+    ) -> StoreResult<u64> {
+        self.submit(scope_id, Request::Adopt(positions, operation.map(Box::new))).await?.into_adopted()
     }
 
     async fn adopted_positions(

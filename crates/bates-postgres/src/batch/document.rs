@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::sql::{self, column, get_position, to_i64};
 use crate::audit;
-use crate::outbox::{escape_nul, millis};
+use crate::outbox::{escape_nul, millis, without_nul};
 use crate::parameter::Parameter;
 use crate::session::Session;
 
@@ -153,11 +153,12 @@ async fn write_documents(session: &Session, documents: &[NewDocument<'_>]) -> Re
     }
     let sql = "WITH moment AS MATERIALIZED (SELECT clock_timestamp() AS now)
                INSERT INTO bates.document
-                   (document_id, series, scope, position, number, state, body, created_at, updated_at, due_at)
+                   (document_id, series, scope, position, number, state, body, created_at, updated_at, due_at,
+                    caller)
                SELECT document_id, series, scope, position, number, state, body, now, now,
-                   now + duration_ms * interval '1 millisecond'
-               FROM UNNEST($1, $2, $3, $4, $5, $6, $7, $8)
-                   AS new (document_id, series, scope, position, number, state, body, duration_ms), moment";
+                   now + duration_ms * interval '1 millisecond', caller
+               FROM UNNEST($1, $2, $3, $4, $5, $6, $7, $8, $9)
+                   AS new (document_id, series, scope, position, number, state, body, duration_ms, caller), moment";
     let document_ids = column(documents, |new| new.assignment.document_id);
     let (series, scopes) = sql::columns(documents.iter().map(|new| &new.request.scope_id));
     let positions = column(documents, |new| to_i64(new.assignment.position.value()));
@@ -165,8 +166,9 @@ async fn write_documents(session: &Session, documents: &[NewDocument<'_>]) -> Re
     let states = column(documents, |new| new.assignment.state.name());
     let (bodies, durations): (Vec<Option<Cow<'_, str>>>, Vec<f64>) =
         documents.iter().map(|new| body(&new.request.content)).unzip();
-    let parameters: [&dyn Parameter; 8] =
-        [&document_ids, &series, &scopes, &positions, &numbers, &states, &bodies, &durations];
+    let callers = column(documents, |new| without_nul(&new.request.caller));
+    let parameters: [&dyn Parameter; 9] =
+        [&document_ids, &series, &scopes, &positions, &numbers, &states, &bodies, &durations, &callers];
     session.query(sql, &parameters).await.map(drop)
 }
 

@@ -8,22 +8,22 @@ use uuid::Uuid;
 
 use crate::audit::{self, micros};
 use crate::batch::sql::{self, column, to_i64};
-use crate::client_lease;
 use crate::error::Failure;
 use crate::outbox::{escape_nul, without_nul};
 use crate::parameter::Parameter;
 use crate::session::Session;
+use crate::{caller, client_lease, operation};
 
 const DOCUMENTS: &str = "
     INSERT INTO bates.document (document_id, series, scope, position, number, state, body, attempts, last_error,
-        created_at, updated_at, due_at, in_doubt)
+        created_at, updated_at, due_at, in_doubt, caller)
     SELECT document_id, series, scope, position, number, state, body, attempts, last_error,
         'epoch'::timestamptz + created * interval '1 microsecond',
         'epoch'::timestamptz + updated * interval '1 microsecond',
-        'epoch'::timestamptz + due * interval '1 microsecond', in_doubt
-    FROM UNNEST($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) AS moved
+        'epoch'::timestamptz + due * interval '1 microsecond', in_doubt, caller
+    FROM UNNEST($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) AS moved
         (document_id, series, scope, position, number, state, body, attempts, last_error, created, updated, due,
-            in_doubt)
+            in_doubt, caller)
     ON CONFLICT (document_id) DO UPDATE
     SET state = excluded.state, body = excluded.body, attempts = excluded.attempts,
         last_error = excluded.last_error, updated_at = excluded.updated_at, due_at = excluded.due_at,
@@ -83,6 +83,21 @@ pub(super) async fn page(session: &Session, node: Uuid, page: &MovePage) -> Resu
         MovePage::Records(page) => {
             let records: Vec<&AuditRecord> = page.iter().collect();
             audit::insert(session, &records).await?;
+        }
+        MovePage::Tokens(page) => {
+            for token in page {
+                caller::insert(session, token).await?;
+            }
+        }
+        MovePage::Operations(page) => {
+            for record in page {
+                operation::insert(session, record).await?;
+            }
+        }
+        MovePage::Chains(page) => {
+            for head in page {
+                operation::put_head(session, head).await?;
+            }
         }
         MovePage::ClientLeases(page) => {
             for lease in page {
@@ -174,9 +189,10 @@ async fn documents(session: &Session, moved: &[MovedDocument]) -> Result<(), Fai
     let updated = column(moved, |moved| micros(moved.document.updated));
     let due = column(moved, |moved| moved.document.due.map(micros));
     let doubts = column(moved, |moved| moved.document.in_doubt);
-    let parameters: [&dyn Parameter; 13] = [
+    let callers = column(moved, |moved| without_nul(&moved.document.caller));
+    let parameters: [&dyn Parameter; 14] = [
         &ids, &series, &scopes, &positions, &numbers, &states, &bodies, &attempts, &errors, &created,
-        &updated, &due, &doubts,
+        &updated, &due, &doubts, &callers,
     ];
     session.execute(DOCUMENTS, &parameters).await?;
     Ok(())

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bates_core::{
     ActionCondition, ActionOutcome, ActionRule, ClaimRequest, Delivery, DocumentAction, DocumentFilter,
-    ScopeId, ScopeKey, Settlement, VerdictChange,
+    Operation, ScopeId, ScopeKey, Settlement, VerdictChange,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -15,6 +15,7 @@ use super::{millis, to_limit, without_nul};
 use crate::batch::sql::{column, get_position};
 use crate::error::Failure;
 use crate::moving::check_not_left;
+use crate::operation;
 use crate::parameter::Parameter;
 use crate::session::Session;
 
@@ -111,11 +112,22 @@ pub(super) async fn apply_to_one(
     session: &Session,
     document_id: Uuid,
     action: DocumentAction,
+    operation: Option<&Operation>,
 ) -> Result<ActionOutcome, Failure> {
     let filter = DocumentFilter { document_id: Some(document_id), ..DocumentFilter::default() };
     let apply = async {
+        let before = match operation {
+            Some(operation) => {
+                session.query(LOCK, &[&vec![document_id]]).await?;
+                list::documents(session, &filter, None, 1).await?.pop().zip(Some(operation))
+            }
+            None => None,
+        };
         let changed = apply_action(session, &filter, action).await?;
         let document = list::documents(session, &filter, None, 1).await?.pop();
+        if let (Some((before, operation)), 1) = (before, changed) {
+            operation::append(session, Some(&action.operation_on_one(operation.clone(), &before))).await?;
+        }
         Ok(action.outcome(document, changed == 1))
     };
     session.transact(apply).await

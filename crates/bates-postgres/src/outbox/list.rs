@@ -15,7 +15,7 @@ use crate::session::Session;
 pub(crate) const COLUMNS: &str = "document_id, series, scope, position, number, state, attempts, last_error,
     (extract(epoch FROM created_at) * 1000000)::bigint,
     (extract(epoch FROM updated_at) * 1000000)::bigint,
-    (extract(epoch FROM due_at) * 1000000)::bigint, in_doubt";
+    (extract(epoch FROM due_at) * 1000000)::bigint, in_doubt, caller";
 
 pub(super) struct Condition<'f> {
     pub(super) text: String,
@@ -87,6 +87,7 @@ pub(crate) fn read(row: &Row) -> Document {
         updated: moment(row.get(9)),
         due: row.get::<_, Option<i64>>(10).map(moment),
         in_doubt: row.get(11),
+        caller: row.get::<_, &str>(12).into(),
     }
 }
 

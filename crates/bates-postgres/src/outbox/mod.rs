@@ -10,12 +10,13 @@ use std::time::Duration;
 use bates_core::ledger::Request;
 use bates_core::{
     ActionOutcome, AssignError, AssignRequest, Assignment, ClaimRequest, Delivery, Document, DocumentAction,
-    DocumentFilter, DocumentState, DocumentStore, SeriesName, Settlement, StoreResult,
+    DocumentFilter, DocumentState, DocumentStore, Operation, SeriesName, Settlement, StoreResult,
 };
 use uuid::Uuid;
 
 use crate::PostgresStore;
 use crate::batch::sql::get_u64;
+use crate::operation;
 
 /// Max bytes of a caller and its key together: more would not fit the index and would fail the whole batch.
 const KEY_BYTES_MAX: usize = 2_048;
@@ -58,9 +59,17 @@ impl DocumentStore for PostgresStore {
         self.with_session(|session| async move { deliver::settle(&session, settlements).await }).await
     }
 
-    async fn apply_action(&self, document_id: Uuid, action: DocumentAction) -> StoreResult<ActionOutcome> {
+    async fn apply_action(
+        &self,
+        document_id: Uuid,
+        action: DocumentAction,
+        operation: Option<Operation>,
+    ) -> StoreResult<ActionOutcome> {
+        let operation = operation.as_ref();
         let outcome = self
-            .with_session(|session| async move { deliver::apply_to_one(&session, document_id, action).await })
+            .with_session(|session| async move {
+                deliver::apply_to_one(&session, document_id, action, operation).await
+            })
             .await?;
         if let (DocumentAction::Retry, ActionOutcome::Done(document)) = (action, &outcome) {
             self.notices.announce(Some(&document.scope_id.series));
@@ -68,10 +77,22 @@ impl DocumentStore for PostgresStore {
         Ok(outcome)
     }
 
-    async fn apply_action_to_all(&self, filter: DocumentFilter, action: DocumentAction) -> StoreResult<u64> {
-        let filter = &filter;
+    async fn apply_action_to_all(
+        &self,
+        filter: DocumentFilter,
+        action: DocumentAction,
+        operation: Option<Operation>,
+    ) -> StoreResult<u64> {
+        let (filter, operation) = (&filter, operation.as_ref());
         let changed = self.with_session(|session| async move {
-            session.transact(deliver::apply_action(&session, filter, action)).await
+            let apply = async {
+                let changed = deliver::apply_action(&session, filter, action).await?;
+                let operation = operation.filter(|_| changed > 0);
+                let operation = operation.map(|it| action.operation_on_all(it.clone(), filter, changed));
+                operation::append(&session, operation.as_ref()).await?;
+                Ok(changed)
+            };
+            session.transact(apply).await
         });
         let changed = changed.await?;
         if action == DocumentAction::Retry && changed > 0 {

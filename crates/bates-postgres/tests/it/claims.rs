@@ -104,7 +104,10 @@ async fn a_claim_or_verdict_whose_answer_is_lost_takes_effect_once() {
     }
     proxy.cut(Cut::After);
     assert!(
-        matches!(store.apply_action(document_id, DocumentAction::Abandon).await, Ok(ActionOutcome::Done(_))),
+        matches!(
+            store.apply_action(document_id, DocumentAction::Abandon, None).await,
+            Ok(ActionOutcome::Done(_))
+        ),
         "the repeated action has no further effect"
     );
     let documents = store.documents(DocumentFilter::default(), None, 10).await.unwrap();
@@ -138,11 +141,11 @@ async fn verdicts_and_actions_in_any_order_never_deadlock() {
         let (one, other, retried) = tokio::join!(
             first.settle_claims(forward),
             second.settle_claims(backward),
-            second.apply_action_to_all(DocumentFilter::default(), DocumentAction::Retry)
+            second.apply_action_to_all(DocumentFilter::default(), DocumentAction::Retry, None)
         );
         assert!(one.unwrap() + other.unwrap() <= DOCUMENTS as u64, "each attempt has one verdict");
         assert_eq!(retried, Ok(DOCUMENTS as u64));
-        first.apply_action_to_all(DocumentFilter::default(), DocumentAction::Retry).await.unwrap();
+        first.apply_action_to_all(DocumentFilter::default(), DocumentAction::Retry, None).await.unwrap();
     }
     drop((first, second));
     super::keys::assert_no_deadlock(&server).await;

@@ -115,7 +115,7 @@ async fn a_store_moves_between_databases_and_serves_in_only_one() {
     let left = open("first", OpenMode::Existing).await.err().unwrap().to_string();
     assert!(left.contains("was left for to"), "{left}");
     // A running node notices the move with its next grant, and an operator cannot undo it by mistake.
-    let refused = from.accept().await.unwrap_err().to_string();
+    let refused = from.accept(None).await.unwrap_err().to_string();
     assert!(refused.contains("was left for to"), "{refused}");
     let scope_id = bates_core::ScopeId {
         series: "short".parse().unwrap(),
@@ -153,9 +153,9 @@ async fn refuses_pool_writes(left: &PostgresStore) {
         series: "adopted".parse().unwrap(),
         scope: bates_core::ScopeKey::new([("scope", scope)], None).unwrap(),
     };
-    let known = left.pool(scope_id("pooled")).await.unwrap();
+    let known = left.pool(scope_id("pooled"), None).await.unwrap();
     let server = ServerIdentity { run: "run".into(), replication: "replication".into() };
-    let created = left.pool(scope_id("new")).await.map(drop);
+    let created = left.pool(scope_id("new"), None).await.map(drop);
     let renewed =
         left.renew_pool(scope_id("pooled"), RenewRequest { expected_epoch: 42, server }).await.map(drop);
     let settled =
@@ -164,6 +164,6 @@ async fn refuses_pool_writes(left: &PostgresStore) {
         let refused = refused.unwrap_err().to_string();
         assert!(refused.contains("was left for to"), "{refused}");
     }
-    assert_eq!(left.pool(scope_id("pooled")).await, Ok(known));
+    assert_eq!(left.pool(scope_id("pooled"), None).await, Ok(known));
     assert_eq!(left.pools("adopted".parse().unwrap(), None, 10).await.unwrap().len(), 2);
 }

@@ -33,6 +33,7 @@ pub(crate) fn document(scope: &str) -> AssignRequest {
         document_id: Uuid::now_v7(),
         idempotency: None,
         content: DocumentContent::Document("{}".into()),
+        caller: "test".into(),
         audit_stamp: None,
     }
 }
@@ -244,8 +245,11 @@ async fn a_store_that_was_left_refuses_claims_and_actions() {
     let claim = ClaimRequest { series, limit: 10, stop_at_bytes: 1 << 30, ttl: Duration::ZERO };
     let refused = [
         store.claim(claim).await.unwrap_err(),
-        store.apply_action(token, DocumentAction::Confirm).await.unwrap_err(),
-        store.apply_action_to_all(DocumentFilter::default(), DocumentAction::Abandon).await.unwrap_err(),
+        store.apply_action(token, DocumentAction::Confirm, None).await.unwrap_err(),
+        store
+            .apply_action_to_all(DocumentFilter::default(), DocumentAction::Abandon, None)
+            .await
+            .unwrap_err(),
     ];
     for refused in refused {
         assert!(refused.to_string().contains("was left for elsewhere"), "{refused}");

@@ -46,18 +46,18 @@ async fn a_store_that_was_left_refuses_floors_adoptions_promises_and_description
     store.pin(definition("ticket"), None).await.unwrap();
     mark_left(&SystemRuntime, NamedStore::new(&store, "here"), "there").await.unwrap();
     let refusals = [
-        store.raise_floor(scope_id(), 1_000).await.unwrap_err(),
-        store.adopt_positions(scope_id(), vec![Position::MIN]).await.unwrap_err(),
+        store.raise_floor(scope_id(), 1_000, None).await.unwrap_err(),
+        store.adopt_positions(scope_id(), vec![Position::MIN], None).await.unwrap_err(),
         store
-            .change_promise(name(), PromiseChange { from: Promise::Unique, to: Promise::Gapless }, None)
+            .change_promise(name(), PromiseChange { from: Promise::Unique, to: Promise::Gapless }, None, None)
             .await
             .unwrap_err(),
         store
-            .describe(name(), DescriptionChange { before: None, after: Some("{}".into()) })
+            .describe(name(), DescriptionChange { before: None, after: Some("{}".into()) }, None)
             .await
             .unwrap_err(),
         store.pin(definition("other"), None).await.unwrap_err(),
-        store.accept().await.unwrap_err(),
+        store.accept(None).await.unwrap_err(),
     ];
     for refused in refusals {
         assert!(refused.to_string().contains("was left for there"), "{refused}");
@@ -78,15 +78,16 @@ async fn a_floor_an_adoption_or_a_promise_beside_a_move_is_refused_or_moves_with
         operator.pin(definition("ticket"), None).await.unwrap();
         let command = async {
             match round % 3 {
-                0 => operator.raise_floor(scope_id(), 1_000).await.map(drop),
+                0 => operator.raise_floor(scope_id(), 1_000, None).await.map(drop),
                 1 => operator
-                    .adopt_positions(scope_id(), Position::new(999).into_iter().collect())
+                    .adopt_positions(scope_id(), Position::new(999).into_iter().collect(), None)
                     .await
                     .map(drop),
                 _ => {
                     let change = operator.change_promise(
                         name(),
                         PromiseChange { from: Promise::Unique, to: Promise::Gapless },
+                        None,
                         None,
                     );
                     change.await.map(drop)

@@ -153,10 +153,10 @@ async fn a_node_is_notified_of_documents_and_retries_of_others_but_not_of_its_ow
     };
     let settled = claim(&first, 10, LONG).await.into_iter().map(dead).collect();
     assert_eq!(first.settle_claims(settled).await, Ok(2));
-    first.apply_action(document_id, DocumentAction::Retry).await.unwrap();
+    first.apply_action(document_id, DocumentAction::Retry, None).await.unwrap();
     wait_for_notice(&second, "document").await;
     let all = DocumentFilter { state: Some(DocumentState::Dead), ..DocumentFilter::default() };
-    assert_eq!(first.apply_action_to_all(all, DocumentAction::Retry).await, Ok(1));
+    assert_eq!(first.apply_action_to_all(all, DocumentAction::Retry, None).await, Ok(1));
     wait_for_notice(&second, "document").await;
     // Notices arrive in order: this one comes after all that the first node sent itself.
     assert!(!has_notice(&first, "last"));

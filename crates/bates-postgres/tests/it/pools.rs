@@ -43,9 +43,9 @@ async fn a_stopped_store_begins_no_epoch_and_trusts_no_redis_server_afterwards()
         matches!(&refused, Err(StoreError::Poisoned(reason)) if reason.starts_with("a test")),
         "{refused:?}"
     );
-    assert_eq!(store.pool(scope_id("a")).await.ok(), begun, "the refused renewal changed nothing");
-    store.accept().await.unwrap();
-    assert_eq!(store.pool(scope_id("a")).await, Ok(Pool { epoch: 1, server: None }));
+    assert_eq!(store.pool(scope_id("a"), None).await.ok(), begun, "the refused renewal changed nothing");
+    store.accept(None).await.unwrap();
+    assert_eq!(store.pool(scope_id("a"), None).await, Ok(Pool { epoch: 1, server: None }));
     assert!(store.renew_pool(scope_id("a"), renewal(1)).await.unwrap().is_some());
 }
 
@@ -58,10 +58,14 @@ async fn a_floor_or_an_adopted_position_leaves_the_pools_of_other_scopes_trusted
     for scope in ["a", "b", "c"] {
         store.renew_pool(scope_id(scope), renewal(0)).await.unwrap().unwrap();
     }
-    store.adopt_positions(scope_id("a"), vec![Position::new(5).unwrap()]).await.unwrap();
-    store.raise_floor(scope_id("b"), 7).await.unwrap();
+    store.adopt_positions(scope_id("a"), vec![Position::new(5).unwrap()], None).await.unwrap();
+    store.raise_floor(scope_id("b"), 7, None).await.unwrap();
     for (scope, trusted) in [("a", None), ("b", None), ("c", Some(renewal(0).server))] {
-        assert_eq!(store.pool(scope_id(scope)).await, Ok(Pool { epoch: 1, server: trusted }), "{scope}");
+        assert_eq!(
+            store.pool(scope_id(scope), None).await,
+            Ok(Pool { epoch: 1, server: trusted }),
+            "{scope}"
+        );
     }
     assert!(store.renew_pool(scope_id("a"), renewal(1)).await.unwrap().is_some());
 }
@@ -69,13 +73,13 @@ async fn a_floor_or_an_adopted_position_leaves_the_pools_of_other_scopes_trusted
 #[tokio::test(flavor = "multi_thread")]
 async fn a_renewal_whose_answer_was_lost_belongs_to_no_filler_and_the_next_one_replaces_it() {
     let (_server, proxy, store) = behind_proxy(Duration::from_mins(1)).await;
-    store.pool(scope_id("a")).await.unwrap();
+    store.pool(scope_id("a"), None).await.unwrap();
     proxy.cut(Cut::Before);
     let renewed = store.renew_pool(scope_id("a"), renewal(0)).await.unwrap();
     assert_eq!(renewed.map(|pool| pool.epoch), Some(1), "a renewal that was not committed is tried again");
     proxy.cut(Cut::After);
     assert_eq!(store.renew_pool(scope_id("a"), renewal(1)).await, Ok(None));
-    let pool = store.pool(scope_id("a")).await.unwrap();
+    let pool = store.pool(scope_id("a"), None).await.unwrap();
     assert_eq!(pool.epoch, 2, "it was committed");
     let renewed = store.renew_pool(scope_id("a"), renewal(pool.epoch)).await.unwrap();
     assert_eq!(renewed.map(|pool| pool.epoch), Some(3));

@@ -71,7 +71,7 @@ async fn a_node_that_is_written_off_cannot_release_its_ranges_and_they_are_uncer
     let held = one.grant(request("a", 10, GrantPurpose::Hold)).await.unwrap();
     let epoch = other.recall(series.clone()).await.unwrap();
     let holders = other.holders(series.clone(), epoch).await.unwrap();
-    other.write_off(series.clone(), epoch, vec![holders[0].node]).await.unwrap();
+    other.write_off(series.clone(), epoch, vec![holders[0].node], None).await.unwrap();
     assert_eq!(other.holders(series, epoch).await, Ok(vec![]));
     let uncertain = MissingRange { range: held.range, reason: GapReason::CrashSkip };
     assert_eq!(held_and_lost(&other, "a").await, (vec![], vec![uncertain]));

@@ -51,8 +51,8 @@ async fn a_node_notices_that_a_restored_database_lacks_its_commits_and_stops_all
     let operator = node(&server, OpenMode::Stopped).await.unwrap();
     let moved = operator.mark().await;
     assert!(matches!(moved, Err(StoreError::Poisoned(_))), "a stopped store cannot be moved: {moved:?}");
-    operator.raise_floor(scope_id("a"), lost.range.to()).await.unwrap();
-    operator.accept().await.unwrap();
+    operator.raise_floor(scope_id("a"), lost.range.to(), None).await.unwrap();
+    operator.accept(None).await.unwrap();
     assert_eq!(operator.mark().await, Ok(None));
     let granted = one.grant(request("a", 10, GrantPurpose::HandOut)).await.unwrap();
     assert_eq!(granted.range.from(), lost.range.to(), "the node continues by itself, above the floor");
@@ -96,14 +96,14 @@ async fn a_restore_to_a_backup_from_before_an_acceptance_is_noticed() {
     pin_series(&store).await;
     let client = connect(&server.url()).await;
     client.batch_execute(BACKUP).await.unwrap();
-    store.accept().await.unwrap();
+    store.accept(None).await.unwrap();
     let lost = store.grant(request("a", 10, GrantPurpose::HandOut)).await.unwrap();
     client.batch_execute(RESTORE).await.unwrap();
     client.batch_execute("UPDATE bates.store SET acceptances = 0").await.unwrap();
     let reason = refusal(&store).await;
     assert!(reason.contains("lacks what this node committed"), "{reason}");
-    store.raise_floor(scope_id("a"), lost.range.to()).await.unwrap();
-    store.accept().await.unwrap();
+    store.raise_floor(scope_id("a"), lost.range.to(), None).await.unwrap();
+    store.accept(None).await.unwrap();
     let granted = store.grant(request("a", 10, GrantPurpose::HandOut)).await.unwrap();
     assert_eq!(granted.range.from(), lost.range.to(), "above the floor");
 }
@@ -120,7 +120,7 @@ async fn a_release_of_a_range_from_before_a_restore_does_not_move_the_cursor() {
     client.batch_execute(RESTORE).await.unwrap();
     let era = idle.era();
     let busy = node(&server, OpenMode::Existing).await.unwrap();
-    busy.accept().await.unwrap();
+    busy.accept(None).await.unwrap();
     assert_eq!(
         busy.grant(request("a", 32, GrantPurpose::Hold)).await,
         Ok(held.clone()),
@@ -146,7 +146,7 @@ async fn another_timeline_is_refused_until_it_is_accepted() {
     assert!(reason.contains("timeline 1") && reason.contains("timeline 2"), "{reason}");
     assert!(matches!(node(&server, OpenMode::New).await, Err(OpenError::Stopped(_))));
     let operator = node(&server, OpenMode::Stopped).await.unwrap();
-    assert_eq!(operator.accept().await, Ok(1));
+    assert_eq!(operator.accept(None).await, Ok(1));
     assert_eq!(store.grant(request("a", 10, GrantPurpose::HandOut)).await.unwrap().range.from(), 11);
 }
 
@@ -162,7 +162,7 @@ async fn a_dump_restored_into_another_database_or_cluster_is_refused_until_accep
         client.batch_execute(&format!("UPDATE bates.store SET {change}")).await.unwrap();
         let refused = node(&server, OpenMode::Existing).await.err().unwrap().to_string();
         assert!(refused.contains("restored elsewhere") && refused.contains("bates floor"), "{refused}");
-        node(&server, OpenMode::Stopped).await.unwrap().accept().await.unwrap();
+        node(&server, OpenMode::Stopped).await.unwrap().accept(None).await.unwrap();
         node(&server, OpenMode::Existing).await.unwrap();
     }
     let other = super::database(&server, "other").await;
@@ -220,8 +220,8 @@ async fn a_cursor_moved_back_by_hand_is_noticed_from_recorded_ranges() {
             matches!(refused, Err(GrantError::Store(StoreError::Poisoned(_)))),
             "{purpose:?}: {refused:?}"
         );
-        store.raise_floor(scope_id("a"), granted.range.to()).await.unwrap();
-        store.accept().await.unwrap();
+        store.raise_floor(scope_id("a"), granted.range.to(), None).await.unwrap();
+        store.accept(None).await.unwrap();
     }
     assert_eq!(store.grant(request("a", 10, GrantPurpose::Issue)).await.unwrap().range.from(), 31);
 }
@@ -265,8 +265,8 @@ async fn a_promoted_standby_that_lagged_issues_nothing_until_it_is_accepted() {
     let operator = node(&standby, OpenMode::Stopped).await.unwrap();
     let cursor = operator.cursor(scope_id("a")).await.unwrap().unwrap();
     assert_eq!(cursor.next, lost.range.from(), "without the stop, these positions would be issued again");
-    operator.raise_floor(scope_id("a"), lost.range.to()).await.unwrap();
-    operator.accept().await.unwrap();
+    operator.raise_floor(scope_id("a"), lost.range.to(), None).await.unwrap();
+    operator.accept(None).await.unwrap();
     let granted = store.grant(request("a", 10, GrantPurpose::HandOut)).await.unwrap();
     assert_eq!(granted.range.from(), lost.range.to(), "above the floor");
 }
@@ -283,9 +283,9 @@ async fn an_acceptance_makes_held_ranges_uncertain_in_every_scope_but_a_floor_do
         let reconciliation = all.into_iter().find(|(scope, _)| *scope == scope_id("b").scope).unwrap().1;
         (reconciliation.held, reconciliation.lost)
     };
-    store.raise_floor(scope_id("a"), 500).await.unwrap();
+    store.raise_floor(scope_id("a"), 500, None).await.unwrap();
     assert_eq!(held_and_lost().await, (vec![held], vec![]), "the range is still held");
-    store.accept().await.unwrap();
+    store.accept(None).await.unwrap();
     let uncertain = MissingRange { range: held, reason: GapReason::CrashSkip };
     assert_eq!(held_and_lost().await, (vec![], vec![uncertain]), "how much of it was issued is unknown");
 }

@@ -10,7 +10,7 @@ use rusqlite::{Result, Transaction, params};
 use crate::error::WriteResult;
 use crate::scope::{self, add_scopes, put_cursor};
 use crate::write::{self, ScopeRef, execute, to_i64};
-use crate::{audit, client_lease, held, pin};
+use crate::{audit, caller, client_lease, held, operation, pin};
 
 pub(super) fn page(transaction: &Transaction<'_>, page: &MovePage) -> WriteResult<()> {
     match page {
@@ -35,6 +35,15 @@ pub(super) fn page(transaction: &Transaction<'_>, page: &MovePage) -> WriteResul
         MovePage::Keys(keys) => each(transaction, keys, |key| &key.scope_id.series, key),
         MovePage::Gaps(gaps) => each(transaction, gaps, |gap| &gap.scope_id.series, gap),
         MovePage::Records(records) => audit::record(transaction, records),
+        MovePage::Tokens(tokens) => {
+            tokens.iter().try_for_each(|token| Ok(caller::insert(transaction, token)?))
+        }
+        MovePage::Operations(records) => {
+            records.iter().try_for_each(|record| Ok(operation::insert(transaction, record)?))
+        }
+        MovePage::Chains(heads) => {
+            heads.iter().try_for_each(|head| Ok(operation::put_head(transaction, head)?))
+        }
         MovePage::ClientLeases(leases) => {
             leases.iter().try_for_each(|lease| client_lease::put(transaction, lease, &UsedLeases::default()))
         }
@@ -96,19 +105,20 @@ fn document(
     MovedDocument { document, body }: &MovedDocument,
 ) -> Result<()> {
     let sql = "INSERT INTO document (document_id, series_id, scope, position, number, state, body, attempts, last_error,
-                   created_at, updated_at, due_at, in_doubt)
-               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                   created_at, updated_at, due_at, in_doubt, caller)
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                ON CONFLICT (document_id) DO UPDATE
                SET state = excluded.state, body = excluded.body, attempts = excluded.attempts,
                    last_error = excluded.last_error, updated_at = excluded.updated_at, due_at = excluded.due_at,
                    in_doubt = excluded.in_doubt";
-    let Document { id, scope_id, position, number, state, attempts, last_error, in_doubt, .. } = document;
+    let Document { id, scope_id, position, number, state, attempts, last_error, in_doubt, caller, .. } =
+        document;
     let (id, scope, position) = (id.as_bytes(), scope_id.scope.as_str(), to_i64(position.value()));
     let [created, updated] = [document.created, document.updated].map(Timestamp::as_millisecond);
     let (state, due) = (state.name(), document.due.map(Timestamp::as_millisecond));
     let values = params![
         id, series_id, scope, position, number, state, body, attempts, last_error, created, updated, due,
-        in_doubt
+        in_doubt, caller
     ];
     execute(transaction, sql, values).map(drop)
 }

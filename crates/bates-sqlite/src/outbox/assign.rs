@@ -57,12 +57,14 @@ fn insert(
         DocumentContent::Reservation(duration) => (None, now.saturating_add(millis(*duration))),
     };
     let sql = "INSERT INTO document
-                   (document_id, series_id, scope, position, number, state, body, created_at, updated_at, due_at)
-               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+                   (document_id, series_id, scope, position, number, state, body, created_at, updated_at, due_at,
+                    caller)
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     let (document_id, scope) = (assignment.document_id.as_bytes(), assign.scope_id.scope.as_str());
     let (position, number, state) =
         (to_i64(assignment.position.value()), &assignment.number, assignment.state.name());
-    let values = params![document_id, series_id, scope, position, number, state, body, now, now, due];
+    let caller = &assign.caller;
+    let values = params![document_id, series_id, scope, position, number, state, body, now, now, due, caller];
     execute(transaction, sql, values).map(drop)
 }
 

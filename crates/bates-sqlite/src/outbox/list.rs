@@ -12,7 +12,7 @@ use crate::write::{invalid_column, position, rows, scope_id, to_limit, to_u64};
 /// The columns that [`read`] expects.
 pub(crate) const COLUMNS: &str =
     "document_id, (SELECT name FROM series WHERE id = series_id), scope, position, number, state, attempts, last_error,
-     created_at, updated_at, due_at, in_doubt";
+     created_at, updated_at, due_at, in_doubt, caller";
 
 pub(super) struct Condition {
     pub(super) text: String,
@@ -73,6 +73,7 @@ pub(crate) fn read(row: &Row<'_>) -> Result<Document> {
         updated: moment(row.get(9)?),
         due: row.get::<_, Option<i64>>(10)?.map(moment),
         in_doubt: row.get(11)?,
+        caller: row.get::<_, String>(12)?.into(),
     })
 }
 

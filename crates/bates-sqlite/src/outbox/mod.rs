@@ -9,14 +9,15 @@ use std::time::Duration;
 use bates_core::ledger::Request;
 use bates_core::{
     ActionOutcome, AssignError, AssignRequest, Assignment, ClaimRequest, Delivery, Document, DocumentAction,
-    DocumentFilter, DocumentState, DocumentStore, Runtime as _, SeriesName, Settlement, StoreResult,
-    SystemRuntime,
+    DocumentFilter, DocumentState, DocumentStore, Operation, Runtime as _, SeriesName, Settlement,
+    StoreResult, SystemRuntime,
 };
 use rusqlite::Transaction;
 use uuid::Uuid;
 
 use crate::SqliteStore;
 use crate::error::WriteResult;
+use crate::operation;
 
 /// The clock of the outbox: the time when the store was opened plus the time elapsed since. It never jumps, because a jump
 /// could make a claim last forever or void a reservation early.
@@ -75,19 +76,40 @@ impl DocumentStore for SqliteStore {
         self.write_now(move |transaction, now| Ok(deliver::settle(transaction, &settlements, now)?)).await
     }
 
-    async fn apply_action(&self, document_id: Uuid, action: DocumentAction) -> StoreResult<ActionOutcome> {
+    async fn apply_action(
+        &self,
+        document_id: Uuid,
+        action: DocumentAction,
+        operation: Option<Operation>,
+    ) -> StoreResult<ActionOutcome> {
         let filter = DocumentFilter { document_id: Some(document_id), ..DocumentFilter::default() };
         self.write_now(move |transaction, now| {
+            let document = || Ok::<_, rusqlite::Error>(list::documents(transaction, &filter, None, 1)?.pop());
+            let before = if operation.is_some() { document()? } else { None };
             let changed = deliver::apply_action(transaction, &filter, action, now)?;
-            let document = list::documents(transaction, &filter, None, 1)?.pop();
-            Ok(action.outcome(document, changed == 1))
+            if let (Some(operation), Some(before), 1) = (&operation, before, changed) {
+                let operation = action.operation_on_one(operation.clone(), &before);
+                operation::append(transaction, Some(&operation))?;
+            }
+            Ok(action.outcome(document()?, changed == 1))
         })
         .await
     }
 
-    async fn apply_action_to_all(&self, filter: DocumentFilter, action: DocumentAction) -> StoreResult<u64> {
-        self.write_now(move |transaction, now| Ok(deliver::apply_action(transaction, &filter, action, now)?))
-            .await
+    async fn apply_action_to_all(
+        &self,
+        filter: DocumentFilter,
+        action: DocumentAction,
+        operation: Option<Operation>,
+    ) -> StoreResult<u64> {
+        self.write_now(move |transaction, now| {
+            let changed = deliver::apply_action(transaction, &filter, action, now)?;
+            let operation = operation.as_ref().filter(|_| changed > 0);
+            let operation = operation.map(|it| action.operation_on_all(it.clone(), &filter, changed));
+            operation::append(transaction, operation.as_ref())?;
+            Ok(changed)
+        })
+        .await
     }
 
     async fn expire_reservations(&self, limit: usize) -> StoreResult<u64> {

@@ -24,7 +24,7 @@ async fn open() -> (TempDir, Numbering) {
     let folder = TempDir::new().unwrap();
     let store = SqliteStore::open(folder.path(), OpenMode::First).unwrap();
     let machine = Machine::open(Arc::new(store), vec![], Arc::new(SystemRuntime)).await.unwrap();
-    machine.create_series(ordered()).await.unwrap();
+    machine.create_series(ordered(), Actor::library("test")).await.unwrap();
     (folder, machine)
 }
 
@@ -34,7 +34,7 @@ async fn amend(machine: &Numbering) {
         let limits = Limits { lease_max: spec.limits.lease_max + 1, ..spec.limits };
         Ok::<_, MachineError>(SeriesSpec { limits, ..spec.clone() })
     };
-    machine.change_series(&name, increment).await.unwrap();
+    machine.change_series(&name, increment, Actor::library("test")).await.unwrap();
 }
 
 async fn next(machine: &Numbering) -> u64 {
@@ -64,8 +64,8 @@ async fn an_ordered_series_with_reservations_is_never_held_in_memory_again() {
         assert_eq!(held(&machine), 0, "a call that found the old series may still take a number");
     }
     let name = "ordered".parse().unwrap();
-    machine.retire_series(&name).await.unwrap();
-    machine.create_series(ordered()).await.unwrap();
+    machine.retire_series(&name, Actor::library("test")).await.unwrap();
+    machine.create_series(ordered(), Actor::library("test")).await.unwrap();
     assert_eq!(next(&machine).await, 10);
     assert_eq!(held(&machine), 0, "not even after it was retired and created again");
 }
@@ -80,7 +80,7 @@ async fn a_request_that_found_its_series_before_a_change_is_numbered_after_it() 
     amend(&machine).await;
     assert_eq!(reserve(&machine, &before).await, 2, "after two changes as well");
     assert_eq!(next(&machine).await, 3);
-    machine.retire_series(&"ordered".parse().unwrap()).await.unwrap();
+    machine.retire_series(&"ordered".parse().unwrap(), Actor::library("test")).await.unwrap();
     let content = DocumentContent::Reservation(Duration::from_hours(1));
     let refused = machine.assign(&before, ScopeParams::default(), content, None, "test").await.unwrap_err();
     assert_eq!(refused.code().name(), "unknown_series");

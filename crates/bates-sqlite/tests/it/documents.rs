@@ -52,6 +52,7 @@ pub(crate) fn document(key: Option<&str>) -> AssignRequest {
         document_id: Uuid::now_v7(),
         idempotency,
         content: DocumentContent::Document("{}".into()),
+        caller: "test".into(),
         audit_stamp: None,
     }
 }
@@ -131,7 +132,7 @@ async fn a_reservation_keeps_its_remaining_time_over_a_restart_in_another_year()
         let left = due.duration_since(jiff::Timestamp::now());
         assert!(left <= ttl.try_into().unwrap() && left.as_secs() > 800, "{left:?}");
         assert!(matches!(
-            store.apply_action(token, DocumentAction::Confirm).await,
+            store.apply_action(token, DocumentAction::Confirm, None).await,
             Ok(ActionOutcome::Done(_))
         ));
     }

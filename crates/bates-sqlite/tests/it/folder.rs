@@ -156,7 +156,7 @@ async fn an_older_copy_of_the_database_is_refused_until_the_loss_is_accepted() {
         // Opened for repair, it issues nothing, and is still refused afterwards.
         let store = open(&folder, OpenMode::Stopped).unwrap();
         assert!(store.grant(request()).await.unwrap_err().to_string().contains("--accept-loss"));
-        store.raise_floor(scope_id(), 21).await.unwrap();
+        store.raise_floor(scope_id(), 21, None).await.unwrap();
         drop(store);
         assert_eq!(damage(&folder, OpenMode::First), Damage::NotAccepted);
     }
@@ -205,7 +205,7 @@ async fn a_missing_folder_is_created_and_continues_when_reopened() {
 
 #[test]
 fn a_database_of_another_version_is_refused() {
-    for version in [12, 999] {
+    for version in [13, 999] {
         let folder = TempDir::new().unwrap();
         drop(open(&folder, OpenMode::First).unwrap());
         let database = rusqlite::Connection::open(folder.path().join("bates.db")).unwrap();
@@ -213,7 +213,7 @@ fn a_database_of_another_version_is_refused() {
         drop(database);
         let refused = open(&folder, OpenMode::First).err().unwrap();
         assert!(matches!(refused, OpenError::OtherVersion { found, .. } if found == version), "{refused}");
-        assert!(refused.to_string().contains("needs 13"), "{refused}");
+        assert!(refused.to_string().contains("needs 14"), "{refused}");
     }
 }
 

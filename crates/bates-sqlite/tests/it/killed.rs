@@ -114,7 +114,7 @@ async fn a_half_checkpointed_database_without_its_log_is_replaced_by_a_backup() 
     assert!(matches!(refused, OpenError::Damaged { damage: Damage::StateMissing, .. }), "{refused}");
     let store = SqliteStore::open(folder.path(), OpenMode::Stopped).unwrap();
     for (scope, to) in &answered {
-        store.raise_floor(scope_id(*scope), *to).await.unwrap();
+        store.raise_floor(scope_id(*scope), *to, None).await.unwrap();
     }
     assert_eq!(store.accept_loss(), Ok(true));
     drop(store);

@@ -124,7 +124,7 @@ impl<'d, D: DataSet> History<'d, D> {
             Step::Assign { scope, key } => self.assign(*scope, *key).await,
             Step::RaiseFloor { scope, ahead } => {
                 let floor = self.scopes[*scope].next() + ahead;
-                let raised = self.store().raise_floor(self.scope_id(*scope), floor).await;
+                let raised = self.store().raise_floor(self.scope_id(*scope), floor, None).await;
                 self.scopes[*scope].judge_floor(floor, raised.map_err(|error| error.to_string())?)
             }
             Step::Adopt { scope, positions } => {
@@ -138,6 +138,7 @@ impl<'d, D: DataSet> History<'d, D> {
                     .adopt_positions(
                         self.scope_id(*scope),
                         crate::store::positions(positions.iter().copied()),
+                        None,
                     )
                     .await;
                 self.scopes[*scope].judge_adoption(&positions, granted.map_err(|error| error.to_string())?)
@@ -198,6 +199,7 @@ impl<'d, D: DataSet> History<'d, D> {
             document_id,
             idempotency,
             content: DocumentContent::Document("{}".into()),
+            caller: "test".into(),
             audit_stamp: None,
         };
         let answer = self.store().assign(assign).await;

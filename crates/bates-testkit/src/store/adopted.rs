@@ -19,7 +19,8 @@ fn adopted() -> BTreeSet<u64> {
 pub async fn adopted_positions_are_never_granted_and_all_others_are<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     let adopted = adopted();
-    let already_granted = store.adopt_positions(scope_id("a"), positions(adopted.iter().copied())).await;
+    let already_granted =
+        store.adopt_positions(scope_id("a"), positions(adopted.iter().copied()), None).await;
     assert_eq!(already_granted, Ok(0));
     assert_eq!(next(&store, scope_id("a")).await, Some(1001), "the scope exists");
     drop(store);
@@ -55,7 +56,7 @@ pub async fn adopting_twice_changes_nothing_and_counts_granted_positions<D: Data
     let before = grant(&store, request(scope_id("a"), 10)).await;
     for _ in 0..2 {
         assert_eq!(
-            store.adopt_positions(scope_id("a"), positions([1005, 1011, 1013])).await,
+            store.adopt_positions(scope_id("a"), positions([1005, 1011, 1013]), None).await,
             Ok(1),
             "1005 was granted"
         );
@@ -87,14 +88,14 @@ pub async fn adopting_twice_changes_nothing_and_counts_granted_positions<D: Data
         other => assert_eq!((other, free), (Ok(ReleaseOutcome::Gap), positions([1023, 1024, 1025]))),
     }
     let one = GrantRequest { purpose: GrantPurpose::HandOut, ..request(scope_id("b"), 1) };
-    store.adopt_positions(scope_id("b"), positions([1001, 1003])).await.expect("a write");
+    store.adopt_positions(scope_id("b"), positions([1001, 1003]), None).await.expect("a write");
     assert_eq!(grant(&store, one).await.range.from(), 1002, "a hand-out skips adopted positions");
 }
 
 pub async fn documents_skip_adopted_positions<D: DataSet>(data: &D) {
     let store = outbox::open_two_series(data).await;
     let adopted = adopted();
-    store.adopt_positions(scope_id("a"), positions(adopted.iter().copied())).await.expect("a write");
+    store.adopt_positions(scope_id("a"), positions(adopted.iter().copied()), None).await.expect("a write");
     let mut seen = BTreeSet::new();
     loop {
         let document = || store.assign(AssignRequest { end: 1201, ..outbox::document("a") });

@@ -2,8 +2,8 @@
 
 /// Makes one test per claim, in a module for each part of the port. Each test calls an async function for its own
 /// empty data; its path is relative to these modules: `conformance!(super::fresh)`. For one part alone:
-/// `conformance!(store, super::fresh)`; the parts are `store`, `documents`, `gaps`, `pools`, `audit` and
-/// `client_leases`.
+/// `conformance!(store, super::fresh)`; the parts are `store`, `documents`, `gaps`, `pools`, `audit`,
+/// `operations` and `client_leases`.
 #[macro_export]
 macro_rules! conformance {
     ($fresh:path) => {
@@ -12,6 +12,7 @@ macro_rules! conformance {
         $crate::conformance!(gaps, $fresh);
         $crate::conformance!(pools, $fresh);
         $crate::conformance!(audit, $fresh);
+        $crate::conformance!(operations, $fresh);
         $crate::conformance!(client_leases, $fresh);
     };
     (store, $fresh:path) => {
@@ -104,6 +105,17 @@ macro_rules! conformance {
             pages_of_records_are_complete_and_ordered_even_with_equal_times
             pruning_removes_only_old_records_of_one_series
             an_audited_document_is_recorded_once_in_its_own_commit
+        ], []);
+    };
+    (operations, $fresh:path) => {
+        $crate::conformance!(@tests operations, $fresh, [
+            every_change_is_recorded_in_its_own_commit
+            a_bulk_action_records_how_many_documents_it_changed
+            an_operation_is_recorded_once_and_concurrent_ones_stay_in_one_chain
+            operations_are_listed_in_pages_and_by_filter
+            pruning_removes_the_beginning_of_a_chain_and_says_so
+            a_token_changes_only_from_the_state_that_the_caller_saw
+            concurrent_draws_never_exceed_a_quota
         ], []);
     };
     (client_leases, $fresh:path) => {

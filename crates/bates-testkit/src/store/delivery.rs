@@ -41,7 +41,7 @@ pub async fn a_failed_document_is_due_again_after_its_delay_or_is_dead<D: DataSe
     assert!(document.last_error.is_some_and(|error| error.starts_with("no answer")));
     assert!(document.due.is_some_and(|due| due > document.updated));
     let ActionOutcome::Done(_) =
-        store.apply_action(document_id, DocumentAction::Retry).await.expect("a write")
+        store.apply_action(document_id, DocumentAction::Retry, None).await.expect("a write")
     else {
         panic!("refused")
     };
@@ -91,27 +91,33 @@ pub async fn a_pending_document_can_be_abandoned_but_not_confirmed_or_voided<D: 
     let store = open_two_series(data).await;
     let document_id = assign(&store, document("a")).await.document_id;
     for action in [DocumentAction::Confirm, DocumentAction::Void] {
-        let refused = store.apply_action(document_id, action).await.expect("a write");
+        let refused = store.apply_action(document_id, action, None).await.expect("a write");
         assert!(
             matches!(refused, ActionOutcome::Refused(document) if document.state == DocumentState::Pending)
         );
     }
     let ActionOutcome::Done(document) =
-        store.apply_action(document_id, DocumentAction::Abandon).await.expect("a write")
+        store.apply_action(document_id, DocumentAction::Abandon, None).await.expect("a write")
     else {
         panic!()
     };
     assert_eq!((document.state, document.in_doubt), (DocumentState::Abandoned, false), "no attempt was made");
     assert!(claim(&store, 1, LONG).await.is_empty());
     assert!(
-        matches!(store.apply_action(document_id, DocumentAction::Abandon).await, Ok(ActionOutcome::Done(_))),
+        matches!(
+            store.apply_action(document_id, DocumentAction::Abandon, None).await,
+            Ok(ActionOutcome::Done(_))
+        ),
         "repeating the action is no error"
     );
     assert!(matches!(
-        store.apply_action(document_id, DocumentAction::Retry).await,
+        store.apply_action(document_id, DocumentAction::Retry, None).await,
         Ok(ActionOutcome::Refused(_))
     ));
-    assert_eq!(store.apply_action(Uuid::now_v7(), DocumentAction::Retry).await, Ok(ActionOutcome::NotFound));
+    assert_eq!(
+        store.apply_action(Uuid::now_v7(), DocumentAction::Retry, None).await,
+        Ok(ActionOutcome::NotFound)
+    );
 }
 
 pub async fn a_claimed_document_cannot_be_abandoned<D: DataSet>(data: &D) {
@@ -120,14 +126,14 @@ pub async fn a_claimed_document_cannot_be_abandoned<D: DataSet>(data: &D) {
     let claims = claim(&store, 1, LONG).await;
     let waiting = assign(&store, document("a")).await.document_id;
     let ActionOutcome::AttemptUnderWay(document) =
-        store.apply_action(document_id, DocumentAction::Abandon).await.expect("a write")
+        store.apply_action(document_id, DocumentAction::Abandon, None).await.expect("a write")
     else {
         panic!("an open claim must not be abandoned")
     };
     assert_eq!(document.state, DocumentState::Pending);
     assert!(document.due.is_some_and(|due| due > document.created), "the end of the claim is known");
     assert_eq!(
-        store.apply_action_to_all(DocumentFilter::default(), DocumentAction::Abandon).await,
+        store.apply_action_to_all(DocumentFilter::default(), DocumentAction::Abandon, None).await,
         Ok(1),
         "only the unclaimed document"
     );
@@ -158,7 +164,7 @@ pub async fn an_attempt_without_an_outcome_marks_its_document_in_doubt<D: DataSe
     let states = [state(&store, ids[1]).await, state(&store, ids[2]).await];
     assert_eq!(states, [DocumentState::Pending, DocumentState::Dead]);
     assert!(
-        matches!(store.apply_action(ids[3], DocumentAction::Abandon).await, Ok(ActionOutcome::Done(_))),
+        matches!(store.apply_action(ids[3], DocumentAction::Abandon, None).await, Ok(ActionOutcome::Done(_))),
         "its claim has expired"
     );
     let next = claim(&store, 5, LONG).await;
@@ -181,8 +187,8 @@ pub async fn a_bulk_action_changes_only_matching_documents<D: DataSet>(data: &D)
         state: Some(DocumentState::Dead),
         ..DocumentFilter::default()
     };
-    assert_eq!(store.apply_action_to_all(of_a.clone(), DocumentAction::Retry).await, Ok(2));
-    assert_eq!(store.apply_action_to_all(of_a, DocumentAction::Retry).await, Ok(0));
+    assert_eq!(store.apply_action_to_all(of_a.clone(), DocumentAction::Retry, None).await, Ok(2));
+    assert_eq!(store.apply_action_to_all(of_a, DocumentAction::Retry, None).await, Ok(0));
     assert_eq!(state(&store, ids[2]).await, DocumentState::Dead);
     let tally = store.count_documents().await.expect("a read");
     assert_eq!(
@@ -213,7 +219,7 @@ pub async fn an_attempt_from_before_a_retry_does_not_settle_the_next_one<D: Data
     let document_id = assign(&store, document("a")).await.document_id;
     let old = claim(&store, 10, LONG).await;
     assert!(matches!(
-        store.apply_action(document_id, DocumentAction::Retry).await,
+        store.apply_action(document_id, DocumentAction::Retry, None).await,
         Ok(ActionOutcome::Done(_))
     ));
     assert!(

@@ -14,15 +14,15 @@ fn describing(before: Option<&str>, after: Option<&str>) -> DescriptionChange {
 pub async fn retiring_a_series_removes_its_description_and_keeps_its_cursors<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     assert_eq!(store.descriptions().await, Ok(Vec::new()), "a pin alone describes nothing");
-    let unknown = store.describe(series("never"), describing(None, Some("{}"))).await;
+    let unknown = store.describe(series("never"), describing(None, Some("{}")), None).await;
     assert_eq!(unknown, Err(StoreError::UnknownSeries("never".into())));
     store.pin(definition("invoice"), None).await.expect("a first pin");
     let mut revision = store.check_revision().await.expect("a read");
     let changes =
         [("invoice", None, "first"), ("document", None, "{\"a\":1}"), ("invoice", Some("first"), "second")];
     for (name, before, description) in changes {
-        assert_eq!(store.describe(series(name), describing(before, Some(description))).await, Ok(true));
-        let late = store.describe(series(name), describing(None, Some("of another node"))).await;
+        assert_eq!(store.describe(series(name), describing(before, Some(description)), None).await, Ok(true));
+        let late = store.describe(series(name), describing(None, Some("of another node")), None).await;
         assert_eq!(late, Ok(false), "a description based on an outdated one is refused");
         let seen = store.check_revision().await.expect("a read");
         assert!(seen != revision || !store.is_shared(), "other nodes must notice the change");
@@ -34,7 +34,7 @@ pub async fn retiring_a_series_removes_its_description_and_keeps_its_cursors<D: 
     let both = vec![(series("document"), "{\"a\":1}".into()), (series("invoice"), "second".into())];
     assert_eq!(store.descriptions().await, Ok(both));
     for _ in 0..2 {
-        let retired = store.describe(series("document"), describing(Some("{\"a\":1}"), None)).await;
+        let retired = store.describe(series("document"), describing(Some("{\"a\":1}"), None), None).await;
         assert_eq!(retired, Ok(true), "retiring twice is no error");
     }
     assert_eq!(store.descriptions().await, Ok(vec![(series("invoice"), "second".into())]));
@@ -53,15 +53,16 @@ pub async fn a_promise_is_pinned_and_only_change_promise_changes_it<D: DataSet>(
     let other = store.pin(promised(Promise::Gapless), None).await;
     assert!(matches!(other, Err(StoreError::PromisePinned { .. })), "{other:?}");
     let name = || series("document");
-    let change =
-        async |from, to, described| store.change_promise(name(), PromiseChange { from, to }, described).await;
+    let change = async |from, to, described| {
+        store.change_promise(name(), PromiseChange { from, to }, described, None).await
+    };
     assert_eq!(change(Promise::Ordered, Promise::Gapless, None).await, Ok(false));
     for _ in 0..2 {
         let changed = change(Promise::Unique, Promise::Gapless, None).await;
         assert_eq!(changed, Ok(true), "repeating the change is no error");
     }
     assert_eq!(change(Promise::Unique, Promise::Ordered, None).await, Ok(false));
-    assert_eq!(store.describe(name(), describing(None, Some("gapless"))).await, Ok(true));
+    assert_eq!(store.describe(name(), describing(None, Some("gapless")), None).await, Ok(true));
     let redescribed = |before| Some(describing(Some(before), Some("ordered")));
     let late = change(Promise::Gapless, Promise::Ordered, redescribed("other")).await;
     assert_eq!(late, Ok(false), "the description is not the expected one");

@@ -173,11 +173,11 @@ pub async fn a_release_needs_the_cursor_version_as_well_as_its_position<D: DataS
 pub async fn a_floor_is_durable_and_only_rises<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     let before = grant(&store, request(scope_id("a"), 32)).await;
-    let raised = store.raise_floor(scope_id("a"), 5_000).await.expect("a floor");
+    let raised = store.raise_floor(scope_id("a"), 5_000, None).await.expect("a floor");
     assert_eq!(raised.next, 5_000);
     assert!(raised.version > before.version, "an earlier holder cannot release");
-    assert_eq!(store.raise_floor(scope_id("a"), 4_000).await.map(|cursor| cursor.next), Ok(5_000));
-    assert_eq!(store.raise_floor(scope_id("new"), 2_000).await.map(|cursor| cursor.next), Ok(2_000));
+    assert_eq!(store.raise_floor(scope_id("a"), 4_000, None).await.map(|cursor| cursor.next), Ok(5_000));
+    assert_eq!(store.raise_floor(scope_id("new"), 2_000, None).await.map(|cursor| cursor.next), Ok(2_000));
     drop(store);
     let store = data.open().await;
     assert_eq!(grant(&store, request(scope_id("a"), 1)).await.range.from(), 5_000);
@@ -228,7 +228,7 @@ pub async fn an_unpinned_series_is_granted_nothing<D: DataSet>(data: &D) {
     let store = data.open().await;
     let refused = store.grant(request(scope_id("a"), 1)).await;
     assert_eq!(refused, Err(GrantError::Store(StoreError::UnknownSeries("document".into()))));
-    assert!(store.raise_floor(scope_id("a"), 1).await.is_err());
+    assert!(store.raise_floor(scope_id("a"), 1, None).await.is_err());
     assert_eq!(next(&store, scope_id("a")).await, None);
 }
 

@@ -83,6 +83,7 @@ pub async fn a_range_released_after_the_promise_changed_counts_as_gapless<D: Dat
             series("document"),
             PromiseChange { from: Promise::Unique, to: Promise::Gapless },
             None,
+            None,
         )
         .await;
     assert_eq!((changed, account(&store, "a").await.gapless_from), (Ok(true), 1011));
@@ -155,8 +156,8 @@ pub async fn a_reconciliation_shows_the_state_of_every_document<D: DataSet>(data
     let settle = |at: usize, verdict| Settlement { document_id: claims[at].document_id, attempt: 1, verdict };
     let settled = vec![settle(0, Verdict::Delivered), settle(1, Verdict::Dead("down".into()))];
     store.settle_claims(settled).await.expect("a write");
-    store.apply_action(tokens[0], DocumentAction::Void).await.expect("a write");
-    store.apply_action(tokens[1], DocumentAction::Confirm).await.expect("a write");
+    store.apply_action(tokens[0], DocumentAction::Void, None).await.expect("a write");
+    store.apply_action(tokens[1], DocumentAction::Confirm, None).await.expect("a write");
     let found = account(&store, "a").await;
     let issued = RangeSet::of(found.issued.iter().copied());
     assert_eq!((found.next, issued), (1007, RangeSet::of([range(1001, 1007)])));
@@ -185,7 +186,7 @@ pub async fn a_document_that_a_sink_may_have_taken_is_uncertain<D: DataSet>(data
     ];
     store.settle_claims(settled).await.expect("a write");
     for claimed in &claims[2..] {
-        store.apply_action(claimed.document_id, DocumentAction::Abandon).await.expect("a write");
+        store.apply_action(claimed.document_id, DocumentAction::Abandon, None).await.expect("a write");
     }
     let missing = account(&store, "a").await.missing(Promise::Gapless, 1001, None);
     let reasons: Vec<GapReason> = missing.iter().map(|missing| missing.reason).collect();
@@ -197,11 +198,11 @@ pub async fn a_document_that_a_sink_may_have_taken_is_uncertain<D: DataSet>(data
 pub async fn positions_skipped_by_a_floor_are_explained<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     grant(&store, GrantRequest { purpose: GrantPurpose::Issue, ..request(scope_id("a"), 5) }).await;
-    store.raise_floor(scope_id("a"), 1_500).await.expect("a floor");
+    store.raise_floor(scope_id("a"), 1_500, None).await.expect("a floor");
     grant(&store, GrantRequest { purpose: GrantPurpose::Issue, ..request(scope_id("a"), 5) }).await;
     let missing = account(&store, "a").await.missing(Promise::Gapless, 1001, None);
     assert_eq!(missing, [MissingRange { range: range(1006, 1500), reason: GapReason::FloorRaised }]);
-    store.raise_floor(scope_id("new"), 1_500).await.expect("a floor");
+    store.raise_floor(scope_id("new"), 1_500, None).await.expect("a floor");
     let missing = account(&store, "new").await.missing(Promise::Gapless, 1001, None);
     assert_eq!(
         missing,

@@ -4,6 +4,7 @@
 
 mod adopted;
 mod audit;
+mod callers;
 mod client_leases;
 mod concurrent;
 mod conformance;
@@ -15,6 +16,7 @@ mod memory;
 mod moving;
 mod moving_documents;
 mod moving_pools;
+mod operations;
 mod outbox;
 mod pool_settlements;
 mod pools;
@@ -108,6 +110,17 @@ pub mod claims {
             pruning_removes_only_old_records_of_one_series,
             records_are_found_by_series_scope_caller_and_time, records_survive_reopening_and_are_stored_once,
             the_record_that_covers_a_position_is_found,
+        };
+    }
+    pub mod operations {
+        pub use super::super::callers::{
+            a_token_changes_only_from_the_state_that_the_caller_saw, concurrent_draws_never_exceed_a_quota,
+        };
+        pub use super::super::operations::{
+            a_bulk_action_records_how_many_documents_it_changed,
+            an_operation_is_recorded_once_and_concurrent_ones_stay_in_one_chain,
+            every_change_is_recorded_in_its_own_commit, operations_are_listed_in_pages_and_by_filter,
+            pruning_removes_the_beginning_of_a_chain_and_says_so,
         };
     }
     pub mod client_leases {

@@ -3,16 +3,18 @@
 
 use bates_core::{
     Definition, Departure, DescriptionChange, GrantPurpose, GrantRequest, MoveError, MoveMark, MovePage,
-    MoveProgress, NamedStore, Promise, ScopeId, ScopeKey, SeriesName, Store, SystemRuntime, cancel_departure,
-    mark_left, move_store,
+    MoveProgress, NamedStore, OperationKind, Promise, ScopeId, ScopeKey, SeriesName, Store, SystemRuntime,
+    TokenChange, cancel_departure, mark_left, move_store,
 };
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::audit::{fill_records, read_filled_records};
+use super::callers::token;
 use super::client_leases::{check_client_leases, fill_client_leases};
 use super::moving_documents::{check_documents, fill_documents, fill_gaps, list_documents};
 use super::moving_pools::{check_adopted_and_pools, fill_adopted_and_pools, list_adopted};
+use super::operations::{check_operations, fill_operations, operation};
 
 /// Moves one store to another, which must be empty, and checks that numbering continues there. Returns the new store.
 pub async fn exercise_move<A: Store, B: Store>(from: &A, to: B) -> B {
@@ -21,6 +23,10 @@ pub async fn exercise_move<A: Store, B: Store>(from: &A, to: B) -> B {
     fill_gaps(from).await;
     fill_adopted_and_pools(from).await;
     fill_records(from).await;
+    fill_operations(from).await;
+    let token = TokenChange { name: "acme".into(), before: None, after: Some(token("acme", 1)) };
+    let added = operation(OperationKind::TokenAdded, "acme", 9_999);
+    assert_eq!(from.change_token(token, added).await, Ok(true));
     let held = fill_client_leases(from).await;
     let expected = [list_series(from).await, list_documents(from).await, list_adopted(from).await];
     let records = read_filled_records(from).await;
@@ -31,6 +37,9 @@ pub async fn exercise_move<A: Store, B: Store>(from: &A, to: B) -> B {
     assert_eq!(list_adopted(&to).await, expected[2], "adopted positions");
     assert_eq!(read_filled_records(&to).await, records, "audit records");
     check_client_leases(&to, &held).await;
+    assert_eq!(to.tokens().await, from.tokens().await, "tokens");
+    assert_eq!(to.chains().await, from.chains().await, "chains");
+    check_operations(&to).await;
     assert_eq!(from.mark().await, Ok(Some(MoveMark::Left(departure.to_move("to")))));
     assert_eq!(to.mark().await, Ok(None));
     let next =
@@ -156,7 +165,8 @@ async fn fill<A: Store>(from: &A) {
     from.pin(definition("short", true), Some(vec![7; 32])).await.expect("a pin");
     from.pin(definition("invoice", false), None).await.expect("a pin");
     assert_eq!(
-        from.describe(series("invoice"), DescriptionChange { before: None, after: Some("{}".into()) }).await,
+        from.describe(series("invoice"), DescriptionChange { before: None, after: Some("{}".into()) }, None)
+            .await,
         Ok(true)
     );
     from.grant(request("short", ScopeKey::new([], None).expect("a scope"), GrantPurpose::Hold))

@@ -37,7 +37,7 @@ pub(super) async fn fill_documents<S: Store>(store: &S) -> Answered {
         requests.push(keyed_document("a", key, 1));
         let document_id = assign_and_settle(store, keyed_document("a", key, 1), verdict).await.document_id;
         if key == "abandoned" {
-            store.apply_action(document_id, DocumentAction::Abandon).await.expect("a write");
+            store.apply_action(document_id, DocumentAction::Abandon, None).await.expect("a write");
         }
     }
     for (key, decision) in [
@@ -48,7 +48,7 @@ pub(super) async fn fill_documents<S: Store>(store: &S) -> Answered {
         requests.push(reservation(key));
         let document_id = assign(store, reservation(key)).await.document_id;
         if let Some(decision) = decision {
-            store.apply_action(document_id, decision).await.expect("a write");
+            store.apply_action(document_id, decision, None).await.expect("a write");
         }
     }
     let mut another = keyed_document("a", "reserved", 1);
@@ -68,7 +68,7 @@ pub(super) async fn fill_documents<S: Store>(store: &S) -> Answered {
 async fn fill_pruned<S: Store>(store: &S) -> Vec<AssignRequest> {
     let requests = vec![keyed_document("a", "pruned", 1), reservation("confirmed and pruned")];
     let confirmed = assign(store, requests[1].clone()).await.document_id;
-    store.apply_action(confirmed, DocumentAction::Confirm).await.expect("a write");
+    store.apply_action(confirmed, DocumentAction::Confirm, None).await.expect("a write");
     assign_and_settle(store, requests[0].clone(), Verdict::Delivered).await;
     assert_eq!(store.prune_documents(Duration::ZERO, 10).await, Ok(2));
     requests
@@ -80,7 +80,7 @@ pub(super) async fn fill_gaps<S: Store>(store: &S) {
         let body = format!("\"{}\"", "é".repeat(LARGE_BYTES / 2)).into();
         assign(store, assign_request("b", DocumentContent::Document(body))).await;
     }
-    store.raise_floor(scope_id("c"), 1_500).await.expect("a floor");
+    store.raise_floor(scope_id("c"), 1_500, None).await.expect("a floor");
     let held = grant(store, request(scope_id("c"), 10)).await;
     assign(store, document("c")).await;
     let release = ReleaseRequest {
@@ -189,7 +189,7 @@ pub(super) async fn check_documents<S: Store>(store: &S, answered: Answered) {
     let reserved = assign(store, reservation("reserved")).await;
     assert_eq!(reserved.state, DocumentState::Reserved);
     assert!(matches!(
-        store.apply_action(reserved.document_id, DocumentAction::Confirm).await,
+        store.apply_action(reserved.document_id, DocumentAction::Confirm, None).await,
         Ok(ActionOutcome::Done(_))
     ));
     store.prune_documents(Duration::ZERO, 100).await.expect("a write");

@@ -24,7 +24,7 @@ pub(super) async fn fill_adopted_and_pools<S: Store>(store: &S) {
     store.pin(definition("adopted"), None).await.expect("a pin");
     let every_second = (0..MANY).map(|at| 1_001 + 2 * at).collect();
     for (scope, values) in [("few", vec![1_003, 1_005]), ("many", every_second), ("more", vec![1_002])] {
-        assert_eq!(store.adopt_positions(scope_id(scope), positions(values)).await, Ok(0));
+        assert_eq!(store.adopt_positions(scope_id(scope), positions(values), None).await, Ok(0));
     }
     fill_pools(store).await;
 }
@@ -32,7 +32,7 @@ pub(super) async fn fill_adopted_and_pools<S: Store>(store: &S) {
 /// A pool that was never filled, and one with popped, pushed and not yet pushed positions. A process
 /// also holds a range in the scope of the second.
 async fn fill_pools<S: Store>(store: &S) {
-    assert_eq!(store.pool(scope_id("empty")).await, Ok(Pool::default()));
+    assert_eq!(store.pool(scope_id("empty"), None).await, Ok(Pool::default()));
     for seen in 0..42 {
         let renewal = RenewRequest { expected_epoch: seen, server: server("s") };
         let renewed = store
@@ -76,7 +76,7 @@ pub(super) async fn check_adopted_and_pools<S: Store>(store: &S) {
     assert_eq!(next("few").await, range(1_004, 1_005));
     assert_eq!(next("few").await, range(1_006, 1_016));
     assert_eq!(next("many").await, range(1_002, 1_003));
-    store.raise_floor(scope_id("many"), 24_995).await.expect("a floor");
+    store.raise_floor(scope_id("many"), 24_995, None).await.expect("a floor");
     for expected in [range(24_996, 24_997), range(24_998, 24_999), range(25_000, 25_010)] {
         assert_eq!(next("many").await, expected, "the last page was moved too");
     }

@@ -37,6 +37,7 @@ pub(super) fn assign_request(scope: &str, content: DocumentContent) -> AssignReq
         document_id: Uuid::now_v7(),
         idempotency: None,
         content,
+        caller: "test".into(),
         audit_stamp: None,
     }
 }
@@ -222,15 +223,15 @@ pub async fn a_reservation_can_be_confirmed_or_voided_until_it_expires<D: DataSe
         (tokens[1], DocumentAction::Void, DocumentAction::Confirm),
     ] {
         assert!(matches!(
-            store.apply_action(token, DocumentAction::Retry).await,
+            store.apply_action(token, DocumentAction::Retry, None).await,
             Ok(ActionOutcome::Refused(_))
         ));
-        assert!(matches!(store.apply_action(token, action).await, Ok(ActionOutcome::Done(_))));
+        assert!(matches!(store.apply_action(token, action, None).await, Ok(ActionOutcome::Done(_))));
         assert!(
-            matches!(store.apply_action(token, action).await, Ok(ActionOutcome::Done(_))),
+            matches!(store.apply_action(token, action, None).await, Ok(ActionOutcome::Done(_))),
             "repeating the action is no error"
         );
-        assert!(matches!(store.apply_action(token, other).await, Ok(ActionOutcome::Refused(_))));
+        assert!(matches!(store.apply_action(token, other, None).await, Ok(ActionOutcome::Refused(_))));
     }
     assert_eq!(
         assign(&store, document("a")).await.position.value(),
@@ -243,7 +244,7 @@ pub async fn an_expired_reservation_is_voided<D: DataSet>(data: &D) {
     let store = open_two_series(data).await;
     let token =
         assign(&store, assign_request("a", DocumentContent::Reservation(Duration::ZERO))).await.document_id;
-    let late = store.apply_action(token, DocumentAction::Confirm).await.expect("a write");
+    let late = store.apply_action(token, DocumentAction::Confirm, None).await.expect("a write");
     assert!(matches!(late, ActionOutcome::Refused(_)), "{late:?}");
     store.expire_reservations(10).await.expect("a write");
     assert_eq!(state(&store, token).await, DocumentState::Voided);

@@ -87,16 +87,16 @@ pub async fn raising_a_floor_or_adopting_forgets_the_pool_server<D: DataSet>(dat
     for change in ["a floor", "a floor below the cursor", "an adoption"] {
         epoch = renew(&store, "a", epoch).await;
         match change {
-            "a floor" => drop(store.raise_floor(scope_id("a"), 2_000).await.expect("a floor")),
+            "a floor" => drop(store.raise_floor(scope_id("a"), 2_000, None).await.expect("a floor")),
             "a floor below the cursor" => {
-                _ = store.raise_floor(scope_id("a"), 1_500).await.expect("a floor");
+                _ = store.raise_floor(scope_id("a"), 1_500, None).await.expect("a floor");
             }
-            _ => drop(store.adopt_positions(scope_id("a"), positions([2_005])).await.expect("a write")),
+            _ => drop(store.adopt_positions(scope_id("a"), positions([2_005]), None).await.expect("a write")),
         }
-        assert_eq!(store.pool(scope_id("a")).await, Ok(Pool { epoch, server: None }), "{change}");
+        assert_eq!(store.pool(scope_id("a"), None).await, Ok(Pool { epoch, server: None }), "{change}");
     }
-    store.raise_floor(scope_id("b"), 2_000).await.expect("a floor");
-    store.adopt_positions(scope_id("b"), positions([2_005])).await.expect("a write");
+    store.raise_floor(scope_id("b"), 2_000, None).await.expect("a floor");
+    store.adopt_positions(scope_id("b"), positions([2_005]), None).await.expect("a write");
     let listed = store.pools(series("document"), None, 10).await.expect("a read");
     assert_eq!(listed.len(), 1, "neither creates a pool");
 }
@@ -115,11 +115,11 @@ pub async fn a_pool_change_leaves_other_scopes_and_series_alone<D: DataSet>(data
     settle(&store, "a", unused).await;
     settle(&store, "a", popped(1, 1005)).await;
     renew(&store, "a", 1).await;
-    store.raise_floor(scope_id("a"), 2_000).await.expect("a floor");
-    store.adopt_positions(scope_id("a"), positions([2_005])).await.expect("a write");
+    store.raise_floor(scope_id("a"), 2_000, None).await.expect("a floor");
+    store.adopt_positions(scope_id("a"), positions([2_005]), None).await.expect("a write");
     for at in [scope_id("b"), other] {
         let pool = Pool { epoch: 1, server: Some(server("s")) };
-        assert_eq!(store.pool(at.clone()).await, Ok(pool), "{at}");
+        assert_eq!(store.pool(at.clone(), None).await, Ok(pool), "{at}");
         let account = account(&store, at).await;
         assert_eq!((account.held, account.lost), (vec![range(1001, 1011)], vec![]));
     }
@@ -136,7 +136,7 @@ pub async fn pools_survive_reopening<D: DataSet>(data: &D) {
     settle(&store, "a", unused).await;
     drop(store);
     let store = data.open().await;
-    assert_eq!(store.pool(scope_id("a")).await, Ok(Pool { epoch: first, server: Some(server("s")) }));
+    assert_eq!(store.pool(scope_id("a"), None).await, Ok(Pool { epoch: first, server: Some(server("s")) }));
     let found = account(&store, scope_id("a")).await;
     assert!(found.held.contains(&range(1003, 1006)), "pushed positions are held: {found:?}");
     let known = missing(1006, 1008, GapReason::FillFenced);
@@ -153,7 +153,7 @@ pub async fn pools_survive_reopening<D: DataSet>(data: &D) {
     let second = renew(&store, "a", first).await;
     drop(store);
     let store = data.open().await;
-    assert_eq!(store.pool(scope_id("a")).await.map(|pool| pool.epoch), Ok(second));
+    assert_eq!(store.pool(scope_id("a"), None).await.map(|pool| pool.epoch), Ok(second));
     let found = account(&store, scope_id("a")).await;
     assert!(found.lost.contains(&missing(1003, 1006, GapReason::PoolInvalidated)), "{found:?}");
 }

@@ -67,7 +67,7 @@ pub(super) fn missing(from: u64, to: u64, reason: GapReason) -> MissingRange {
 pub async fn a_new_pool_is_at_epoch_0_without_server_or_cursor<D: DataSet>(data: &D) {
     let store = open_two_series(data).await;
     for _ in 0..2 {
-        assert_eq!(store.pool(scope_id("a")).await, Ok(Pool { epoch: 0, server: None }));
+        assert_eq!(store.pool(scope_id("a"), None).await, Ok(Pool { epoch: 0, server: None }));
     }
     assert_eq!(renew(&store, "renewed", 0).await, 1);
     for scope in ["a", "renewed"] {
@@ -80,7 +80,7 @@ pub async fn an_unpinned_series_has_no_pool<D: DataSet>(data: &D) {
     let store = data.open().await;
     let unknown = StoreError::UnknownSeries("document".into());
     let renewal = RenewRequest { expected_epoch: 0, server: server("s") };
-    assert_eq!(store.pool(scope_id("a")).await, Err(unknown.clone()));
+    assert_eq!(store.pool(scope_id("a"), None).await, Err(unknown.clone()));
     assert_eq!(store.renew_pool(scope_id("a"), renewal).await, Err(unknown.clone()));
     assert_eq!(store.settle_pool(scope_id("a"), popped(0, 5)).await, Err(unknown));
     assert_eq!(store.pools(series("document"), None, 10).await, Ok(vec![]));
@@ -89,9 +89,9 @@ pub async fn an_unpinned_series_has_no_pool<D: DataSet>(data: &D) {
 pub async fn pools_are_listed_in_pages<D: DataSet>(data: &D) {
     let store = open_two_series(data).await;
     for scope in ["c", "a", "b", "e", "d"] {
-        store.pool(scope_id(scope)).await.expect("a pool");
+        store.pool(scope_id(scope), None).await.expect("a pool");
     }
-    store.pool(ScopeId { series: series("other"), ..scope_id("f") }).await.expect("a pool");
+    store.pool(ScopeId { series: series("other"), ..scope_id("f") }, None).await.expect("a pool");
     let epoch = renew(&store, "b", 0).await;
     let (mut seen, mut after) = (Vec::new(), None);
     loop {
@@ -199,7 +199,11 @@ pub async fn concurrent_renewals_end_an_epoch_once<D: DataSet>(data: &D) {
         }
         let [winner] = &*winners else { panic!("epoch {seen} was ended by {winners:?}") };
         assert_eq!(winner.epoch, seen + 1);
-        assert_eq!(store.pool(scope_id("a")).await.as_ref(), Ok(winner), "the winner got the stored pool");
+        assert_eq!(
+            store.pool(scope_id("a"), None).await.as_ref(),
+            Ok(winner),
+            "the winner got the stored pool"
+        );
     }
 }
 
@@ -213,7 +217,7 @@ pub async fn an_ended_epoch_is_not_renewed_again<D: DataSet>(data: &D) {
     let late = RenewRequest { expected_epoch: 2, server: server("late") };
     assert_eq!(store.renew_pool(scope_id("a"), late).await, Ok(None));
     let pool = Pool { epoch: 3, server: Some(server("s")) };
-    assert_eq!(store.pool(scope_id("a")).await, Ok(pool), "the late renewal wrote nothing");
+    assert_eq!(store.pool(scope_id("a"), None).await, Ok(pool), "the late renewal wrote nothing");
 }
 
 pub async fn pushed_positions_are_lost_with_their_epoch_even_if_reported_late<D: DataSet>(data: &D) {

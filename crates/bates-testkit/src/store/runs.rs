@@ -75,7 +75,10 @@ async fn open_with_adopted<S: Store>(
         async |specs| Machine::open(store.clone(), specs, Arc::new(SystemRuntime)).await.expect("a machine");
     let before = open(vec![spec.clone()]).await;
     let entry = before.series("run").expect("it exists");
-    before.adopt_positions(&entry, scope, positions(adopted.iter().copied())).await.expect("a write");
+    before
+        .adopt_positions(&entry, scope, positions(adopted.iter().copied()), Actor::library("test"))
+        .await
+        .expect("a write");
     let _ = before.sync_series().await;
     open(vec![spec]).await
 }

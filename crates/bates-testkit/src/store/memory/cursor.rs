@@ -2,8 +2,8 @@
 
 use bates_core::ledger::Request;
 use bates_core::{
-    Cursor, CursorStore, GapReason, Grant, GrantError, GrantRequest, MissingRange, Position, PositionRange,
-    ReleaseOutcome, ReleaseRequest, ScopeId, ScopeKey, SeriesName, StoreError,
+    Cursor, CursorStore, GapReason, Grant, GrantError, GrantRequest, MissingRange, Operation, Position,
+    PositionRange, ReleaseOutcome, ReleaseRequest, ScopeId, ScopeKey, SeriesName, StoreError,
 };
 
 use super::{MemoryStore, page};
@@ -56,12 +56,24 @@ impl CursorStore for MemoryStore {
         Ok(())
     }
 
-    async fn raise_floor(&self, scope_id: ScopeId, floor: u64) -> Result<Cursor, StoreError> {
-        self.data().decide_and_apply(self, &scope_id, &Request::RaiseFloor(floor)).into_floor()
+    async fn raise_floor(
+        &self,
+        scope_id: ScopeId,
+        floor: u64,
+        operation: Option<Operation>,
+    ) -> Result<Cursor, StoreError> {
+        let request = Request::RaiseFloor(floor, operation.map(Box::new));
+        self.data().decide_and_apply(self, &scope_id, &request).into_floor()
     }
 
-    async fn adopt_positions(&self, scope_id: ScopeId, positions: Vec<Position>) -> Result<u64, StoreError> {
-        self.data().decide_and_apply(self, &scope_id, &Request::Adopt(positions)).into_adopted()
+    async fn adopt_positions(
+        &self,
+        scope_id: ScopeId,
+        positions: Vec<Position>,
+        operation: Option<Operation>,
+    ) -> Result<u64, StoreError> {
+        let request = Request::Adopt(positions, operation.map(Box::new));
+        self.data().decide_and_apply(self, &scope_id, &request).into_adopted()
     }
 
     async fn adopted_positions(

@@ -7,7 +7,7 @@ use bates_core::ledger::{IdempotencyKey, Request};
 use bates_core::{
     ActionCondition, ActionOutcome, ActionRule, AssignError, AssignRequest, Assignment, ClaimRequest,
     Delivery, Document, DocumentAction, DocumentContent, DocumentFilter, DocumentState, DocumentStore,
-    NewDocument, SeriesName, Settlement, StoreError, VerdictChange,
+    NewDocument, Operation, SeriesName, Settlement, StoreError, VerdictChange,
 };
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -108,23 +108,32 @@ impl DocumentStore for MemoryStore {
         &self,
         document_id: Uuid,
         action: DocumentAction,
+        operation: Option<Operation>,
     ) -> Result<ActionOutcome, StoreError> {
         let (now, mut data) = (self.runtime.now(), self.data());
         let Some(row) = data.documents.get_mut(&document_id) else {
             return Ok(action.outcome(None, false));
         };
+        let before = row.document.clone();
         let is_changed = row.apply_action(action, now);
-        Ok(action.outcome(Some(row.document.clone()), is_changed))
+        let document = row.document.clone();
+        let operation = operation.filter(|_| is_changed);
+        data.append(operation.map(|operation| action.operation_on_one(operation, &before)));
+        Ok(action.outcome(Some(document), is_changed))
     }
 
     async fn apply_action_to_all(
         &self,
         filter: DocumentFilter,
         action: DocumentAction,
+        operation: Option<Operation>,
     ) -> Result<u64, StoreError> {
         let (now, mut data) = (self.runtime.now(), self.data());
         let matching = data.documents.values_mut().filter(|row| row.is_match(&filter));
-        Ok(matching.map(|row| u64::from(row.apply_action(action, now))).sum())
+        let changed = matching.map(|row| u64::from(row.apply_action(action, now))).sum();
+        let operation = operation.filter(|_| changed > 0);
+        data.append(operation.map(|operation| action.operation_on_all(operation, &filter, changed)));
+        Ok(changed)
     }
 
     async fn expire_reservations(&self, limit: usize) -> Result<u64, StoreError> {
@@ -189,6 +198,7 @@ impl Data {
             updated: now,
             due,
             in_doubt: false,
+            caller: new.request.caller.clone(),
         };
         self.documents.insert(assignment.document_id, DocumentRow { document, body, is_claimed: false });
         if let Some(idempotency) = &assign.idempotency {

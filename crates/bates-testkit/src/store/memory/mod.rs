@@ -2,6 +2,7 @@
 //! from it. Must never ship.
 
 mod audit;
+mod caller;
 mod cursor;
 mod document;
 mod faults;
@@ -9,6 +10,7 @@ mod gap;
 mod lease;
 mod moving;
 mod node;
+mod operation;
 mod pool;
 mod scope;
 mod series;
@@ -19,8 +21,8 @@ use std::time::Duration;
 
 use bates_core::ledger::IdempotencyKey;
 use bates_core::{
-    AuditRecord, ClientLease, Definition, Gap, GapReason, MoveMark, Pool, PositionRange, Runtime, ScopeId,
-    SeriesName, StoreError, SystemRuntime,
+    AuditRecord, CallerToken, ChainHead, ClientLease, Definition, Gap, GapReason, MoveMark, OperationRecord,
+    Pool, PositionRange, Runtime, ScopeId, SeriesName, StoreError, SystemRuntime,
 };
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -58,11 +60,17 @@ struct Data {
     keys: BTreeMap<IdempotencyKey, KeyRow>,
     gaps: BTreeMap<(ScopeId, u64), Gap>,
     records: BTreeMap<(Timestamp, Uuid), AuditRecord>,
+    tokens: BTreeMap<Box<str>, CallerToken>,
+    /// By caller, the last day (since 1970) and what was drawn on it.
+    quotas: BTreeMap<Box<str>, (i64, u64)>,
+    /// By chain and number.
+    operations: BTreeMap<(Box<str>, u64), OperationRecord>,
+    chains: BTreeMap<Box<str>, ChainHead>,
     client_leases: BTreeMap<Uuid, ClientLease>,
     pools: BTreeMap<ScopeId, Pool>,
     nodes: BTreeMap<Uuid, NodeRow>,
     mark: Option<MoveMark>,
-    /// Counts changes of descriptions and promises.
+    /// Counts changes of descriptions, promises and tokens.
     revision: u64,
     /// The epoch of the last recall.
     recalls: u64,

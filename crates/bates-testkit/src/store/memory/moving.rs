@@ -3,8 +3,8 @@
 use bates_core::ledger::IdempotencyKey;
 use bates_core::{
     Assignment, AuditRecord, Gap, Idempotency, MarkChange, MoveMark, MovePage, MoveStore, MovedAdoptions,
-    MovedDocument, MovedKey, MovedScope, PinnedSeries, Pool, Position, RangeSet, ScopeId, ScopeKey,
-    SeriesName, StoreError,
+    MovedDocument, MovedKey, MovedScope, OperationRecord, PinnedSeries, Pool, Position, RangeSet, ScopeId,
+    ScopeKey, SeriesName, StoreError,
 };
 use uuid::Uuid;
 
@@ -128,6 +128,16 @@ impl Data {
             MovePage::Records(records) => {
                 let key = |record: &AuditRecord| (record.stamp.at, record.id);
                 self.records.extend(records.into_iter().map(|record| (key(&record), record)));
+            }
+            MovePage::Tokens(tokens) => {
+                self.tokens.extend(tokens.into_iter().map(|token| (token.name.clone(), token)));
+            }
+            MovePage::Operations(records) => {
+                let key = |record: &OperationRecord| (record.chain.clone(), record.number);
+                self.operations.extend(records.into_iter().map(|record| (key(&record), record)));
+            }
+            MovePage::Chains(heads) => {
+                self.chains.extend(heads.into_iter().map(|head| (head.chain.clone(), head)));
             }
             MovePage::ClientLeases(leases) => {
                 self.client_leases.extend(leases.into_iter().map(|lease| (lease.id, lease)));

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use bates_core::ledger::Request;
-use bates_core::{Holder, NodeStore, PositionRange, Recall, ScopeId, ScopeKey, SeriesName, StoreError};
+use bates_core::{
+    Holder, NodeStore, Operation, PositionRange, Recall, ScopeId, ScopeKey, SeriesName, StoreError,
+};
 use uuid::Uuid;
 
 use super::MemoryStore;
@@ -77,8 +79,15 @@ impl NodeStore for MemoryStore {
         Ok(holders.collect())
     }
 
-    async fn write_off(&self, series: SeriesName, epoch: u64, nodes: Vec<Uuid>) -> Result<(), StoreError> {
+    async fn write_off(
+        &self,
+        series: SeriesName,
+        epoch: u64,
+        nodes: Vec<Uuid>,
+        operation: Option<Operation>,
+    ) -> Result<(), StoreError> {
         let mut data = self.data();
+        data.append(operation);
         let held = data.scopes.iter().filter(|(scope_id, scope)| {
             let is_held =
                 scope.leased.iter().any(|leased| nodes.contains(&leased.node) && leased.epoch < epoch);

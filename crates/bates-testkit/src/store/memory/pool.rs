@@ -1,15 +1,19 @@
 //! The shared pools of a store in memory.
 
 use bates_core::ledger::{PoolBefore, PoolChange};
-use bates_core::{Pool, PoolSettlement, PoolStore, RenewRequest, ScopeId, ScopeKey, SeriesName, StoreError};
+use bates_core::{
+    Operation, Pool, PoolSettlement, PoolStore, RenewRequest, ScopeId, ScopeKey, SeriesName, StoreError,
+};
 use uuid::Uuid;
 
 use super::{Data, MemoryStore, page};
 
 impl PoolStore for MemoryStore {
-    async fn pool(&self, scope_id: ScopeId) -> Result<Pool, StoreError> {
+    async fn pool(&self, scope_id: ScopeId, operation: Option<Operation>) -> Result<Pool, StoreError> {
         let mut data = self.data();
         data.series(&scope_id.series)?;
+        let is_new = !data.pools.contains_key(&scope_id);
+        data.append(operation.filter(|_| is_new));
         Ok(data.pools.entry(scope_id).or_default().clone())
     }
 

@@ -177,5 +177,6 @@ impl Data {
             |range: &PositionRange| PooledRange { range: *range, state: PooledState::Granted, holder: node };
         scope.pooled.extend(change.pooled.iter().map(pooled));
         scope.adopted.extend(&change.adopted);
+        change.operations.iter().for_each(|operation| self.append(Some(operation.clone())));
     }
 }

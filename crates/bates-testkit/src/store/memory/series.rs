@@ -1,8 +1,8 @@
 //! The series of a store in memory.
 
 use bates_core::{
-    Definition, DescriptionChange, PinOutcome, Promise, PromiseChange, PromiseDecision, SeriesName,
-    SeriesStore, StoreError,
+    Definition, DescriptionChange, Operation, PinOutcome, Promise, PromiseChange, PromiseDecision,
+    SeriesName, SeriesStore, StoreError,
 };
 use uuid::Uuid;
 
@@ -25,8 +25,16 @@ impl SeriesStore for MemoryStore {
         self.data().pin(definition, fresh_key)
     }
 
-    async fn describe(&self, series: SeriesName, change: DescriptionChange) -> Result<bool, StoreError> {
-        self.data().describe(&series, change)
+    async fn describe(
+        &self,
+        series: SeriesName,
+        change: DescriptionChange,
+        operation: Option<Operation>,
+    ) -> Result<bool, StoreError> {
+        let mut data = self.data();
+        let fits = data.describe(&series, change)?;
+        data.append(operation.filter(|_| fits));
+        Ok(fits)
     }
 
     async fn descriptions(&self) -> Result<Vec<(SeriesName, Box<str>)>, StoreError> {
@@ -40,6 +48,7 @@ impl SeriesStore for MemoryStore {
         series: SeriesName,
         change: PromiseChange,
         described: Option<DescriptionChange>,
+        operation: Option<Operation>,
     ) -> Result<bool, StoreError> {
         let mut data = self.data();
         let decision = change.decide(data.series(&series)?.definition.promise);
@@ -51,6 +60,7 @@ impl SeriesStore for MemoryStore {
         {
             return Ok(false);
         }
+        data.append(operation);
         if decision == PromiseDecision::Keep {
             return Ok(true);
         }
