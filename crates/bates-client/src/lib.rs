@@ -19,6 +19,7 @@
 #![warn(missing_docs)]
 
 mod bates_source;
+mod callers;
 mod calls;
 mod client;
 mod document;
@@ -33,11 +34,13 @@ mod transport;
 
 pub use bates_api as api;
 pub use bates_api::{
-    Assignment, AuditEntry, DocumentStatus, Gap, HeldLease, Match, OutboxCounts, Page, Peek, PoolStatus,
-    PositionRange, Reason, Reconciliation, Reservation, Trace, Verdict,
+    Assignment, AuditEntry, ChainHead, DocumentStatus, Gap, HeldLease, IssuedToken, Match, Operation,
+    OutboxCounts, Page, Peek, PoolStatus, PositionRange, Reason, Reconciliation, Reservation, Token,
+    TokenGrant, TokenRequest, Trace, Verdict,
 };
 pub use bates_pattern::{Date, Number, Position};
 pub use bates_prefetch::{CloseError, Prefetch, TakeError, UnrenderedNumber};
+pub use callers::{Operations, Tokens};
 pub use calls::DocumentAction;
 pub use client::{Client, ClientBuilder};
 pub use document::Document;

@@ -32,7 +32,7 @@ pub type SeriesDescriptions = Pages<SeriesPage>;
 pub type Audit = Pages<AuditPage>;
 
 impl<P: Page> Pages<P> {
-    fn new(client: &Client, list: &'static str) -> Self {
+    pub(crate) fn new(client: &Client, list: &'static str) -> Self {
         let client = client.clone();
         Self { client, list, query: Vec::new(), after: None, is_over: false, page: PhantomData }
     }

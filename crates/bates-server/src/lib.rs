@@ -10,5 +10,5 @@ pub mod resp;
 pub mod series;
 mod tls;
 
-pub use access::{Access, Caller, Peer};
+pub use access::{Access, Caller, Peer, QUOTA_MAX, RATE_MAX, build_permissions};
 pub use tls::{Tls, TlsError, TlsFiles};

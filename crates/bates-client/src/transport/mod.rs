@@ -67,6 +67,10 @@ impl<'a> Call<'a> {
         Self { method: Method::POST, retry, ..Self::get(path) }
     }
 
+    pub(crate) fn delete(path: Path, retry: Retry<'a>) -> Self {
+        Self { method: Method::DELETE, retry, ..Self::get(path) }
+    }
+
     pub(crate) fn json(self, body: &impl Serialize) -> Result<Self, Error> {
         let body = serde_json::to_vec(body).map_err(|problem| Error::invalid("body", problem.to_string()))?;
         Ok(self.body("application/json", body))

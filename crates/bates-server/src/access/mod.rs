@@ -1,136 +1,124 @@
-//! Authentication: the shared secret and the secrets of tokens, which both front ends check here, and the permissions of
-//! each. Must never store, show or log a secret: only its digest is stored.
+//! Authentication: the shared secret, the tokens of the configuration and those of the store, which both front ends check
+//! here, and the permissions of each. Must never store, show or log a secret: only its digest is stored.
 
+mod caller;
+mod grant;
+
+use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use bates_core::{LeaseOwner, Permissions, Right, Rights, SeriesSet};
+use arc_swap::ArcSwap;
+use bates_api::TokenGrant;
+use bates_core::{Allowance, CallerToken, Permissions, Right, SecretDigest, SeriesSet, Timestamp, TokenSet};
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
-use subtle::ConstantTimeEq;
+
+use caller::Grant;
+pub use caller::{Caller, Peer};
+pub use grant::{QUOTA_MAX, RATE_MAX, build_permissions};
 
 /// Who may use the server: callers that know a secret, or every caller if no secret is configured.
-#[derive(Clone)]
 pub struct Access {
-    credentials: Vec<Credential>,
-    /// Of the shared secret, and of every caller if no secret is configured.
-    all: Arc<Permissions>,
-    /// Of a caller of the OpenG2P contract without a secret, where that is allowed.
-    contract: Arc<Permissions>,
+    /// Of the configuration.
+    credentials: HashMap<SecretDigest, Credential>,
     certificates: Vec<CertificateName>,
+    /// The tokens of the configuration, by name.
+    tokens: Vec<(Arc<str>, Arc<Grant>)>,
+    /// Of the store.
+    stored: ArcSwap<HashMap<SecretDigest, StoredCredential>>,
+    /// Serializes changes of `stored`.
+    applying: Mutex<()>,
+    /// Of every caller, if no secret is configured.
+    all: Arc<Grant>,
+    /// Of a caller of the OpenG2P contract without a secret, where that is allowed.
+    contract: Arc<Grant>,
 }
 
 #[derive(Clone)]
 struct Credential {
     /// The name of the token; `None` for the shared secret.
     name: Option<Arc<str>>,
-    digest: [u8; 32],
-    permissions: Arc<Permissions>,
+    grant: Arc<Grant>,
+}
+
+#[derive(Clone)]
+struct StoredCredential {
+    credential: Credential,
+    /// The description of the grant.
+    text: Box<str>,
 }
 
 /// A name in a client certificate, and the token of its holder.
-#[derive(Clone)]
 struct CertificateName {
     certificate: Box<str>,
     caller: Caller,
 }
 
-/// The client of a connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Peer {
-    pub address: Option<SocketAddr>,
-    /// The client, named by its address.
-    pub caller: Caller,
-    /// The names in its certificate, if a trusted authority signed it.
-    pub certificate_names: Vec<Box<str>>,
-}
-
-impl Peer {
-    pub fn new(address: Option<SocketAddr>, certificate_names: Vec<Box<str>>) -> Self {
-        Self { address, caller: Caller::from_address(address), certificate_names }
-    }
-}
-
-/// The caller of a request: a token, or else an address; and what it may do. Cheap to clone.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Caller {
-    name: Arc<str>,
-    is_token: bool,
-    permissions: Arc<Permissions>,
-}
-
-impl Caller {
-    /// A caller that may do nothing yet.
-    pub fn from_address(address: Option<SocketAddr>) -> Self {
-        let address = address.map(|address| address.ip().to_canonical().to_string());
-        let name = address.map_or_else(|| "unknown".into(), Into::into);
-        let permissions = Arc::new(Permissions::new(Rights::default(), SeriesSet::All));
-        Self { name, is_token: false, permissions }
-    }
-
-    fn with_permissions(&self, permissions: &Arc<Permissions>) -> Self {
-        Self { permissions: permissions.clone(), ..self.clone() }
-    }
-
-    #[inline]
-    pub fn permissions(&self) -> &Permissions {
-        &self.permissions
-    }
-
-    /// Whose leases the caller may end.
-    pub fn lease_owner(&self) -> LeaseOwner {
-        self.token().map_or(LeaseOwner::Any, |name| LeaseOwner::Caller(name.into()))
-    }
-
-    /// The name of the token, or the address.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub fn token(&self) -> Option<&str> {
-        self.is_token.then_some(&*self.name)
-    }
-
-    /// The namespace of the caller's idempotency keys: its own for a token, one for all other callers.
-    pub fn key_owner(&self) -> &str {
-        self.token().unwrap_or_default()
-    }
-}
-
 impl Access {
     /// Without a secret, every caller that can connect is accepted.
     pub fn new(secret: Option<&str>) -> Self {
-        let all = Arc::new(Permissions::all());
+        let all = Grant::new(Permissions::all(), None);
         let contract = Permissions::new([Right::Read, Right::Take].into_iter().collect(), SeriesSet::All);
-        let permissions = all.clone();
-        let shared =
-            secret.map(|secret| Credential { name: None, digest: digest(secret.as_bytes()), permissions });
-        let (credentials, certificates) = (shared.into_iter().collect(), Vec::new());
-        Self { credentials, all, contract: Arc::new(contract), certificates }
+        let shared = secret.map(|secret| {
+            let credential = Credential { name: None, grant: Grant::new(Permissions::all(), None) };
+            (digest(secret.as_bytes()), credential)
+        });
+        Self {
+            credentials: shared.into_iter().collect(),
+            certificates: Vec::new(),
+            tokens: Vec::new(),
+            stored: ArcSwap::default(),
+            applying: Mutex::default(),
+            all,
+            contract: Grant::new(contract, None),
+        }
     }
 
     #[must_use]
     pub fn with_token(mut self, name: &str, secret: &str, permissions: Permissions) -> Self {
-        let (name, permissions) = (Some(name.into()), Arc::new(permissions));
-        self.credentials.push(Credential { name, digest: digest(secret.as_bytes()), permissions });
+        let (name, grant) = self.add_token(name, permissions);
+        self.credentials.insert(digest(secret.as_bytes()), Credential { name: Some(name), grant });
         self
-    }
-
-    /// The caller of a request without a secret to the OpenG2P contract, where that is allowed.
-    pub(crate) fn admit_to_contract(&self, peer: &Peer) -> Caller {
-        peer.caller.with_permissions(&self.contract)
     }
 
     /// A client whose verified certificate has the name `certificate` is the caller of the token `name`, without a secret.
     #[must_use]
     pub fn with_certificate(mut self, name: &str, certificate: &str, permissions: Permissions) -> Self {
-        let caller = Caller { name: name.into(), is_token: true, permissions: Arc::new(permissions) };
+        let (name, grant) = self.add_token(name, permissions);
+        let caller = Caller::of_token(name, grant);
         self.certificates.push(CertificateName { certificate: certificate.into(), caller });
         self
     }
 
+    /// The grant of a token of the configuration: one for its secret and its certificate.
+    fn add_token(&mut self, name: &str, permissions: Permissions) -> (Arc<str>, Arc<Grant>) {
+        if let Some(known) = self.tokens.iter().find(|(known, _)| **known == *name) {
+            return known.clone();
+        }
+        let allowance = allowance_of(&permissions);
+        self.tokens.push((name.into(), Grant::new(permissions, allowance)));
+        self.tokens[self.tokens.len() - 1].clone()
+    }
+
+    /// The caller of a request without a secret to the OpenG2P contract, where that is allowed.
+    pub(crate) fn admit_to_contract(&self, peer: &Peer) -> Caller {
+        peer.caller.with_grant(&self.contract)
+    }
+
+    /// Whether every caller is accepted. Tokens of the store do not change that: whoever made them could take them back.
     pub fn is_open(&self) -> bool {
         self.credentials.is_empty() && self.certificates.is_empty()
+    }
+
+    /// The tokens of the configuration, by name.
+    pub fn configured_tokens(&self) -> Vec<(String, TokenGrant)> {
+        let describe =
+            |(name, grant): &(Arc<str>, Arc<Grant>)| (name.to_string(), grant::describe(&grant.permissions));
+        let mut tokens: Vec<_> = self.tokens.iter().map(describe).collect();
+        tokens.sort_by(|(one, _), (other, _)| one.cmp(other));
+        tokens
     }
 
     /// The caller of a connection without a secret: by its certificate, or by its address if every caller is accepted.
@@ -138,28 +126,85 @@ impl Access {
     pub fn caller_without_secret(&self, peer: &Peer) -> Option<Caller> {
         let is_named = |it: &&CertificateName| peer.certificate_names.contains(&it.certificate);
         let by_certificate = self.certificates.iter().find(is_named).map(|it| it.caller.clone());
-        let by_address = || peer.caller.with_permissions(&self.all);
+        let by_address = || peer.caller.with_grant(&self.all);
         by_certificate.or_else(|| self.is_open().then(by_address))
     }
 
-    /// The caller with this secret, connected as `peer`; `None` if the secret is wrong. A wrong secret takes as long as a
-    /// correct one: all digests have the same length, and all are compared.
+    /// The caller with this secret, connected as `peer`; `None` if the secret is wrong. Secrets are found by their digests:
+    /// the time of the search tells nothing about a secret, because nobody can choose the digest of a guess.
     pub fn authenticate(&self, secret: &[u8], peer: &Caller) -> Option<Caller> {
-        let given = digest(secret);
-        let mut caller = self.is_open().then(|| peer.with_permissions(&self.all));
-        for Credential { name, digest, permissions } in &self.credentials {
-            let is_match: bool = digest.ct_eq(&given).into();
-            if is_match {
-                caller = Some(match name {
-                    Some(name) => {
-                        Caller { name: name.clone(), is_token: true, permissions: permissions.clone() }
-                    }
-                    None => peer.with_permissions(permissions),
-                });
+        if self.is_open() {
+            return Some(peer.with_grant(&self.all));
+        }
+        let digest = digest(secret);
+        let stored = || self.stored.load().get(&digest).map(|stored| stored.credential.clone());
+        let Credential { name, grant } = self.credentials.get(&digest).cloned().or_else(stored)?;
+        Some(match name {
+            Some(name) => Caller::of_token(name, grant),
+            None => peer.with_grant(&grant),
+        })
+    }
+
+    /// Accepts the tokens of the store that are valid at a time, and no others. A token of the configuration counts before
+    /// one of the store with its name. Returns the names of tokens whose grants cannot be read: they are not accepted.
+    pub fn apply_tokens(&self, tokens: &TokenSet, now: Timestamp) -> Vec<Box<str>> {
+        let _applying = self.applying.lock();
+        let before = self.stored.load_full();
+        let configured: HashSet<&str> = self.tokens.iter().map(|(name, _)| &**name).collect();
+        let (mut valid, mut unreadable) = (HashMap::new(), Vec::new());
+        for token in tokens.iter().filter(|token| !configured.contains(&*token.name)) {
+            match self.read_credential(token, &before) {
+                Ok(stored) => valid.extend(token.valid_digests(now).map(|digest| (digest, stored.clone()))),
+                Err(name) => unreadable.push(name),
             }
         }
-        caller
+        // Each secret ends by itself: the other secret of its token may go on.
+        for (digest, stored) in &mut valid {
+            if let Some(known) = before.get(digest).filter(|known| known.text == stored.text) {
+                *stored = known.clone();
+            } else {
+                let Grant { permissions, allowance, .. } = &*stored.credential.grant;
+                stored.credential.grant = Grant::new(permissions.clone(), allowance.clone());
+            }
+        }
+        let is_kept = |digest: &SecretDigest, grant: &Arc<Grant>| {
+            valid
+                .get(digest)
+                .is_some_and(|kept: &StoredCredential| Arc::ptr_eq(&kept.credential.grant, grant))
+        };
+        let ended: Vec<Arc<Grant>> = before
+            .iter()
+            .map(|(digest, stored)| (digest, &stored.credential.grant))
+            .filter(|(digest, grant)| !is_kept(digest, grant))
+            .map(|(_, grant)| grant.clone())
+            .collect();
+        self.stored.store(Arc::new(valid));
+        ended.iter().for_each(|grant| grant.has_ended.store(true, Ordering::Relaxed));
+        unreadable
     }
+
+    /// The credential of a token: with the allowance that it has already, if its limits are the same.
+    fn read_credential(
+        &self,
+        token: &CallerToken,
+        before: &HashMap<SecretDigest, StoredCredential>,
+    ) -> Result<StoredCredential, Box<str>> {
+        let grant = serde_json::from_str(&token.grant).ok();
+        let permissions = grant.and_then(|grant| build_permissions(&grant).ok());
+        let permissions = permissions.ok_or_else(|| token.name.clone())?;
+        let of_token = |known: &&StoredCredential| known.credential.name.as_deref() == Some(&*token.name);
+        let known = before.values().find(of_token).and_then(|known| known.credential.grant.allowance.clone());
+        let known = known.filter(|known| known.limits() == permissions.rates());
+        let allowance = known.or_else(|| allowance_of(&permissions));
+        let credential =
+            Credential { name: Some((&*token.name).into()), grant: Grant::new(permissions, allowance) };
+        Ok(StoredCredential { credential, text: token.grant.clone() })
+    }
+}
+
+fn allowance_of(permissions: &Permissions) -> Option<Arc<Allowance>> {
+    let rates = permissions.rates();
+    (rates.rate.is_some() || rates.quota.is_some()).then(|| Arc::new(Allowance::new(rates)))
 }
 
 impl fmt::Debug for Access {
@@ -168,61 +213,9 @@ impl fmt::Debug for Access {
     }
 }
 
-fn digest(bytes: &[u8]) -> [u8; 32] {
+pub(crate) fn digest(bytes: &[u8]) -> SecretDigest {
     Sha256::digest(bytes).into()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn peer() -> Caller {
-        Caller::from_address(Some("10.0.0.7:4711".parse().expect("an address")))
-    }
-
-    #[test]
-    fn only_the_exact_secret_is_accepted() {
-        let access = Access::new(Some("open sesame"));
-        assert!(!access.is_open());
-        assert_eq!(access.authenticate(b"open sesame", &peer()), Some(peer().with_permissions(&access.all)));
-        for wrong in [&b""[..], b"open", b"open sesame ", b"Open sesame", b"open sesamf", b"\xff"] {
-            assert_eq!(access.authenticate(wrong, &peer()), None, "{}", wrong.escape_ascii());
-        }
-    }
-
-    #[test]
-    fn a_token_has_its_name_and_other_callers_their_address() {
-        let access = Access::new(Some("shared"))
-            .with_token("registry", "one", Permissions::all())
-            .with_token("clinic", "two", Permissions::all());
-        let name_and_owner = |secret: &[u8]| {
-            let caller = access.authenticate(secret, &peer())?;
-            Some((caller.name().to_owned(), caller.key_owner().to_owned()))
-        };
-        let pair = |name: &str, owner: &str| Some((name.to_owned(), owner.to_owned()));
-        assert_eq!(name_and_owner(b"one"), pair("registry", "registry"));
-        assert_eq!(name_and_owner(b"two"), pair("clinic", "clinic"));
-        assert_eq!(name_and_owner(b"shared"), pair("10.0.0.7", ""));
-        assert_eq!((name_and_owner(b"registry"), name_and_owner(b"")), (None, None));
-        assert!(!Access::new(None).with_token("registry", "one", Permissions::all()).is_open());
-    }
-
-    #[test]
-    fn without_a_secret_every_caller_is_accepted() {
-        let access = Access::new(None);
-        assert!(access.is_open());
-        assert!([&b""[..], b"anything"].iter().all(|secret| access.authenticate(secret, &peer()).is_some()));
-    }
-
-    #[test]
-    fn an_ipv4_mapped_address_is_shown_as_ipv4() {
-        let mapped = Caller::from_address(Some("[::ffff:10.0.0.7]:4711".parse().expect("an address")));
-        assert_eq!((mapped.name(), Caller::from_address(None).name()), ("10.0.0.7", "unknown"));
-    }
-
-    #[test]
-    fn debug_output_has_neither_secret_nor_digest() {
-        let access = Access::new(Some("open sesame")).with_token("registry", "hush", Permissions::all());
-        assert_eq!(format!("{access:?}"), "Access(guarded)");
-    }
-}
+mod tests;

@@ -93,7 +93,7 @@ fn is_storable(time: &Timestamp) -> bool {
 }
 
 /// Parses a time, or a day, which stands for its midnight in UTC.
-fn parse_time(field: &str, text: &str) -> Result<Timestamp> {
+pub(super) fn parse_time(field: &str, text: &str) -> Result<Timestamp> {
     let day = || text.parse().ok().map(Day::date);
     let midnight = |day: Date| day.to_zoned(TimeZone::UTC).ok().map(|midnight| midnight.timestamp());
     let time = day().map_or_else(|| text.parse().ok(), midnight).filter(is_storable);
@@ -101,7 +101,7 @@ fn parse_time(field: &str, text: &str) -> Result<Timestamp> {
     time.ok_or_else(|| bad_value(field, text, invalid))
 }
 
-fn parse_after(text: &str) -> Option<(Timestamp, Uuid)> {
+pub(super) fn parse_after(text: &str) -> Option<(Timestamp, Uuid)> {
     let (micros, id) = text.split_once('|')?;
     let at = Timestamp::from_microsecond(micros.parse().ok()?).ok().filter(is_storable)?;
     Some((at, id.parse().ok()?))

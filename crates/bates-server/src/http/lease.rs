@@ -6,7 +6,7 @@ use axum::http::Uri;
 use bates_api as api;
 use bates_api::{Day, HeldLease, LeasePage, LeasedNumber, ReturnOutcome, ReturnRequest};
 use bates_core::{
-    Actor, ClientLease, ClientLeaseFilter, ErrorCode, LeaseContent, LeaseGrant, LeaseRequest, PositionRange,
+    ClientLease, ClientLeaseFilter, ErrorCode, LeaseContent, LeaseGrant, LeaseRequest, PositionRange,
     SeriesEntry, Store,
 };
 use bates_pattern::Reset;
@@ -58,8 +58,8 @@ pub(super) async fn take_lease<S: Store>(
     let request = LeaseRequest { count, numbers_max: NUMBERS_MAX, as_numbers: numbers, used, owner };
     let pairs = scope.pairs();
     let params = permit.scope(&pairs, date.map(Day::date))?;
-    let actor = Actor::http(permit.caller.name());
-    let grant = context.machine.lease(&entry, params, request, actor).await?;
+    let take = context.machine.lease(&entry, params, request, permit.actor());
+    let grant = permit.take(&context.machine, count, take, |_| count).await?;
     Ok(Json(to_api_grant(&entry, grant)))
 }
 

@@ -14,6 +14,7 @@ mod metrics;
 mod next;
 mod openapi;
 mod openg2p;
+mod operations;
 mod permit;
 mod pools;
 mod problem;
@@ -23,6 +24,7 @@ mod routes;
 mod scopes;
 mod security;
 mod series;
+mod tokens;
 mod trace;
 mod write_timeout;
 

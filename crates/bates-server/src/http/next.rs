@@ -8,7 +8,7 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use bates_api::{Day, NumberRequest};
-use bates_core::{Actor, ErrorCode, NextError, Numbers, ScopeParams, SeriesEntry, Store};
+use bates_core::{ErrorCode, NextError, Numbers, ScopeParams, SeriesEntry, Store};
 use futures_util::stream;
 
 use super::permit::Permit;
@@ -48,8 +48,9 @@ pub(super) async fn next_numbers<S: Store>(
         drop(pairs);
         return NumberLines { context, entry, request, permit }.into_response().await;
     }
-    let actor = Actor::http(permit.caller.name());
-    let numbers = context.machine.next(&entry, params, request.count, actor).await?;
+    let (machine, count) = (&context.machine, request.count);
+    let take = machine.next(&entry, params, count, permit.actor());
+    let numbers = permit.take(machine, count, take, |numbers| numbers.len() as u64).await?;
     Ok(json_response(&numbers, request.positions))
 }
 
@@ -93,11 +94,15 @@ impl<S: Store> NumberLines<S> {
     /// The first chunk is taken before the response begins, so that an error has its HTTP status. A later error aborts the
     /// connection: the numbers sent so far are issued, and the client sees that the response is incomplete.
     async fn into_response(mut self) -> Result<Response> {
-        let first = self.next_chunk().await?;
+        // The rate and quota of the caller allow all lines or none: a stream that began should not break off.
+        let (machine, permit, count) =
+            (self.context.machine.clone(), self.permit.clone(), self.request.count);
+        let first = permit.take(&machine, count, self.next_chunk(), |_| count).await?;
         let rest = stream::try_unfold(self, |mut lines| async move {
             if lines.request.count == 0 {
                 return Ok(None);
             }
+            lines.permit.check_valid().map_err(|problem| problem.body.detail)?;
             // Looked up for each chunk: the series may have been retired.
             let name = lines.entry.series().name().as_str();
             lines.entry = lines.context.machine.series(name).ok_or("the series was retired")?;
@@ -118,8 +123,8 @@ impl<S: Store> NumberLines<S> {
     async fn next_chunk(&mut self) -> Result<Bytes, NextError> {
         let Self { context, entry, request, permit } = self;
         let params = ScopeParams { parameters: &request.scope.pairs(), date: request.date.map(Day::date) };
-        let (count, actor) = (request.count.min(CHUNK_LINES), Actor::http(permit.caller.name()));
-        let numbers = context.machine.next(entry, params, count, actor).await?;
+        let count = request.count.min(CHUNK_LINES);
+        let numbers = context.machine.next(entry, params, count, permit.actor()).await?;
         let mut text = Vec::with_capacity(numbers.len() * 20);
         for (_, number) in numbers.iter() {
             text.extend_from_slice(number.as_bytes());

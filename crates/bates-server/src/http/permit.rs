@@ -10,7 +10,8 @@ use axum::extract::{FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use bates_core::{
-    Denial, ErrorCode, Permissions, Right, ScopeId, ScopeKey, ScopeParams, SeriesName, StoreResult,
+    Actor, Denial, ErrorCode, Machine, Permissions, Right, ScopeId, ScopeKey, ScopeParams, SeriesName, Store,
+    StoreResult,
 };
 use bates_pattern::Date;
 use futures_util::future::Either;
@@ -95,6 +96,31 @@ pub(in crate::http) struct Permit {
 impl Permit {
     pub(super) fn permissions(&self) -> &Permissions {
         self.caller.permissions()
+    }
+
+    /// Refuses a caller whose secret was revoked or has expired since its request began.
+    pub(super) fn check_valid(&self) -> Result<()> {
+        let detail = "the secret of this request was revoked, replaced or has expired";
+        if self.caller.has_ended() { Err(Problem::new(ErrorCode::UNAUTHORIZED, detail)) } else { Ok(()) }
+    }
+
+    /// Takes `count` numbers within the rate and quota of the caller; `got` is how many of them it got.
+    pub(super) async fn take<S: Store, T, E>(
+        &self,
+        machine: &Machine<S>,
+        count: u64,
+        take: impl Future<Output = Result<T, E>>,
+        got: impl FnOnce(&T) -> u64,
+    ) -> Result<T>
+    where
+        Problem: From<E>,
+    {
+        let take = async { Ok(take.await?) };
+        self.caller.take_within_allowance(machine, count, take, got).await
+    }
+
+    pub(super) fn actor(&self) -> Actor<'_> {
+        Actor::http(self.caller.name())
     }
 
     pub(super) fn check_series(&self, series: &SeriesName) -> Result<(), Denial> {

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::http::{StatusCode, Uri};
 use bates_api as api;
 use bates_api::{AttachRequest, Attachment, PoolList, PoolNumberRequest, PoolNumbers, PoolRequest};
-use bates_core::{Actor, PoolError, PoolStatus, ServerIdentity, Store};
+use bates_core::{PoolError, PoolStatus, ServerIdentity, Store};
 
 use super::permit::Permit;
 use super::problem::{JsonResult, Result};
@@ -44,7 +44,7 @@ pub(super) async fn request_pool<S: Store>(
 ) -> Result<(StatusCode, Json<api::PoolStatus>)> {
     let pairs = request.scope.pairs();
     let params = permit.scope(&pairs, None)?;
-    let pool = context.machine.request_pool(&entry, params).await?;
+    let pool = context.machine.request_pool(&entry, params, permit.actor()).await?;
     Ok((StatusCode::ACCEPTED, Json(to_api_pool(pool))))
 }
 
@@ -91,8 +91,9 @@ pub(super) async fn next_pool_numbers<S: Store>(
     let pools = context.machine.pool_set(series).ok_or_else(|| PoolError::NoPool(series.as_str().into()))?;
     let pairs = request.scope.pairs();
     let params = permit.scope(&pairs, None)?;
-    let numbers =
-        context.machine.next(&entry, params, request.count, Actor::http(permit.caller.name())).await?;
+    let (machine, count) = (&context.machine, request.count);
+    let take = machine.next(&entry, params, count, permit.actor());
+    let numbers = permit.take(machine, count, take, |numbers| numbers.len() as u64).await?;
     Ok(Json(PoolNumbers { values: numbers.values_as(pools.settings().value).map(str::to_owned).collect() }))
 }
 

@@ -9,7 +9,7 @@ use axum::extract::{FromRequestParts, State};
 use axum::http::Uri;
 use axum::http::request::Parts;
 use axum::routing::get;
-use bates_core::Right::{Define, Operate, Read, Take};
+use bates_core::Right::{Admin, Define, Operate, Read, Take};
 use bates_core::{Denial, ErrorCode, Machine, SeriesEntry, SeriesName, Store};
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
@@ -21,14 +21,16 @@ use super::openg2p::{self, ReadyIdTypes};
 use super::permit::{GuardLayer, Permit, needs};
 use super::problem::{Problem, Result};
 use super::{
-    Settings, audit, documents, gaps, health, lease, metrics, next, openapi, pools, query, scopes, series,
-    trace,
+    Settings, audit, documents, gaps, health, lease, metrics, next, openapi, operations, pools, query,
+    scopes, series, tokens, trace,
 };
+use crate::Access;
 
 pub(super) type Context<S> = State<Arc<ServerState<S>>>;
 
 pub(super) struct ServerState<S> {
     pub(super) machine: Arc<Machine<S>>,
+    pub(super) access: Arc<Access>,
     pub(super) body_timeout: Duration,
     pub(super) health: Health,
     pub(super) ready_id_types: ReadyIdTypes,
@@ -38,6 +40,12 @@ pub(super) struct ServerState<S> {
 }
 
 impl<S: Store> ServerState<S> {
+    /// Accepts the tokens that this node knows, from now on. The server also does it every second, which reports tokens
+    /// that cannot be read.
+    pub(super) fn apply_tokens(&self) {
+        let _ = self.access.apply_tokens(&self.machine.tokens(), self.machine.now());
+    }
+
     /// A series that the caller may use as its route does.
     pub(super) async fn series(&self, name: &str, permit: &Permit) -> Result<Arc<SeriesEntry>> {
         let series = parse_series_name(name)?;
@@ -95,6 +103,17 @@ fn series_routes<S: Store>() -> OpenApiRouter<Arc<ServerState<S>>> {
         .routes(needs(Read, routes!(metrics::export_metrics)))
 }
 
+fn caller_routes<S: Store>() -> OpenApiRouter<Arc<ServerState<S>>> {
+    OpenApiRouter::new()
+        .routes(needs(Admin, routes!(tokens::list_tokens)))
+        .routes(needs(Admin, routes!(tokens::add_token)))
+        .routes(needs(Admin, routes!(tokens::rotate_token)))
+        .routes(needs(Admin, routes!(tokens::revoke_token)))
+        .routes(needs(Read, routes!(operations::list_operations)))
+        .routes(needs(Admin, routes!(operations::list_chains)))
+        .routes(needs(Admin, routes!(operations::list_chain_records)))
+}
+
 fn document_routes<S: Store>() -> OpenApiRouter<Arc<ServerState<S>>> {
     OpenApiRouter::new()
         .routes(needs(Take, routes!(documents::number_document)))
@@ -114,12 +133,14 @@ pub(super) fn router<S: Store>(machine: Arc<Machine<S>>, settings: &Settings) ->
     let (router, api) = OpenApiRouter::with_openapi(openapi::base_document())
         .merge(series_routes())
         .merge(document_routes())
+        .merge(caller_routes())
         .routes(routes!(health::check_liveness))
         .routes(routes!(health::check_readiness))
         .split_for_parts();
     let (contract, contract_api) = openg2p::routes();
     let state = ServerState {
         machine,
+        access: settings.access.clone(),
         body_timeout: settings.body_timeout,
         health: Health::default(),
         ready_id_types: ReadyIdTypes::default(),

@@ -120,7 +120,7 @@ pub(super) async fn create_series<S: Store>(
     let body = request::read_body(body, BODY_BYTES_MAX, context.body_timeout).await?;
     let spec = series::build_spec(&request::parse_json(&body)?, name)?;
     check_definition(&context, &permit, &spec)?;
-    let outcome = context.machine.create_series(spec).await?;
+    let outcome = context.machine.create_series(spec, permit.actor()).await?;
     let status = if outcome == CreateOutcome::Created { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(to_api_series(&*context.series(&series, &permit).await?)?)))
 }
@@ -165,7 +165,7 @@ pub(super) async fn change_series<S: Store>(
         check_definition(&context, &permit, &spec)?;
         Ok::<_, Problem>(spec)
     };
-    context.machine.change_series(name, change).await?;
+    context.machine.change_series(name, change, permit.actor()).await?;
     to_api_series(&*context.series(name.as_str(), &permit).await?).map(Json)
 }
 
@@ -202,6 +202,6 @@ pub(super) async fn retire_series<S: Store>(
     let name = parse_series_name(&series)?;
     permit.check_series(&name)?;
     permit.permissions().check_all_scopes()?;
-    let closed = context.machine.retire_series(&name).await?;
+    let closed = context.machine.retire_series(&name, permit.actor()).await?;
     Ok(Json(Retirement { returned: closed.returned, gaps: closed.gaps }))
 }

@@ -109,6 +109,9 @@ impl<S: Store> Connection<S> {
     /// Executes every command that has arrived completely. Returns whether the connection stays open.
     async fn execute(&mut self, stream: &mut Stream, stop: &watch::Receiver<bool>) -> io::Result<bool> {
         let (mut at, mut prefetched_to) = (0, 0);
+        if self.session.end_invalid_caller() {
+            self.reader.set_limits(self.session.limits());
+        }
         let is_open = loop {
             match self.step(&mut at) {
                 None => break true,

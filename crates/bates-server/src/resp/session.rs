@@ -41,6 +41,15 @@ impl Session {
         self.caller.is_some()
     }
 
+    /// Ends the authentication of a caller whose secret is no longer valid. Returns whether the limits changed.
+    pub(super) fn end_invalid_caller(&mut self) -> bool {
+        let has_ended = self.caller.as_ref().is_some_and(Caller::has_ended);
+        if has_ended {
+            self.caller = self.first_caller.clone();
+        }
+        has_ended
+    }
+
     pub(super) fn caller(&self) -> &Caller {
         self.caller.as_ref().unwrap_or(&self.peer)
     }

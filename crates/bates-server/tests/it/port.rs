@@ -86,7 +86,7 @@ pub(crate) fn nearly_exhausted(left: u64) -> Arc<MemoryStore> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         Machine::open(store.clone(), series(), Arc::new(FakeClock::at(NOW))).await.unwrap();
-        store.raise_floor(counter("a"), (1 << 53) - left).await.unwrap();
+        store.raise_floor(counter("a"), (1 << 53) - left, None).await.unwrap();
     });
     store
 }

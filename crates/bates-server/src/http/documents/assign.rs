@@ -8,7 +8,9 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bates_api as api;
 use bates_api::{Day, DocumentRequest, Parameters, is_idempotency_key};
-use bates_core::{Assignment, DocumentContent, ErrorCode, Idempotency, Machine, SeriesEntry, Store};
+use bates_core::{
+    Assignment, DocumentContent, ErrorCode, Idempotency, Machine, ScopeParams, SeriesEntry, Store,
+};
 use sha2::{Digest, Sha256};
 
 use super::lines;
@@ -80,7 +82,19 @@ impl KeyedCaller {
         let pairs = request.scope.pairs();
         let params = self.permit.scope(&pairs, request.date.map(Day::date))?;
         let content = DocumentContent::Document(document.into());
-        Ok(machine.assign(entry, params, content, idempotency, self.permit.caller.name()).await?)
+        self.assign_content(machine, entry, params, content, idempotency).await
+    }
+
+    pub(super) async fn assign_content<S: Store>(
+        &self,
+        machine: &Machine<S>,
+        entry: &SeriesEntry,
+        params: ScopeParams<'_>,
+        content: DocumentContent,
+        idempotency: Option<Idempotency>,
+    ) -> Result<Assignment> {
+        let assign = machine.assign(entry, params, content, idempotency, self.permit.caller.name());
+        self.permit.take(machine, 1, assign, |assignment| u64::from(assignment.is_new)).await
     }
 }
 

@@ -99,13 +99,15 @@ async fn number_line<S: Store>(
 ) -> Vec<u8> {
     let assignment = async {
         let mut request: DocumentRequest = request::parse_json(&text?)?;
+        // A stream may last longer than the secret of its caller.
+        permit.check_valid()?;
         let key = request.key.take().or_else(|| key.as_ref().map(|key| format!("{key}:{number}")));
         let caller = KeyedCaller { permit: permit.clone(), key };
         caller.assign(&context.machine, entry, &request).await
     };
     let answer = match assignment.await {
         Ok(assignment) => LineAnswer::Assignment(to_api_assignment(&assignment)),
-        Err(Problem(error)) => LineAnswer::Refusal { line: number, error },
+        Err(Problem { body: error, .. }) => LineAnswer::Refusal { line: number, error },
     };
     let mut line = serde_json::to_vec(&answer).expect("all keys of an answer are strings");
     line.push(b'\n');

@@ -4,7 +4,8 @@ use axum::Json;
 use axum::http::Uri;
 use bates_api::{DecisionCount, DocumentStatus, OutboxCounts, OutboxPage};
 use bates_core::{
-    ActionOutcome, Document, DocumentAction, DocumentFilter, DocumentState, ErrorCode, SeriesName, Store,
+    ActionOutcome, Document, DocumentAction, DocumentFilter, DocumentState, ErrorCode, LeaseOwner,
+    SeriesName, Store,
 };
 use uuid::Uuid;
 
@@ -206,7 +207,9 @@ async fn apply_action_to_dead<S: Store>(
         return Err(query::bad_value("state", state.name(), problem));
     }
     let filter = DocumentFilter { state: Some(DocumentState::Dead), ..filter };
-    Ok(Json(DecisionCount { count: context.machine.apply_action_to_all(filter, action).await? }))
+    Ok(Json(DecisionCount {
+        count: context.machine.apply_action_to_all(filter, action, permit.actor()).await?,
+    }))
 }
 
 fn delivery_under_way(document: &Document) -> Problem {
@@ -224,11 +227,19 @@ pub(super) async fn apply_action<S: Store>(
     id: &str,
     action: DocumentAction,
 ) -> JsonResult<DocumentStatus> {
-    let document_id = match id.parse() {
-        Ok(document_id) if permit.permissions().is_unlimited() => document_id,
-        _ => find_only(context, permit, id, None).await?.id,
+    let owner = match action {
+        DocumentAction::Confirm | DocumentAction::Void => permit.caller.lease_owner(),
+        DocumentAction::Retry | DocumentAction::Abandon => LeaseOwner::Any,
     };
-    match context.machine.apply_action(document_id, action).await? {
+    let document_id = match id.parse() {
+        Ok(document_id) if permit.permissions().is_unlimited() && owner == LeaseOwner::Any => document_id,
+        _ => {
+            let document = find_only(context, permit, id, None).await?;
+            // The reservation of another token does not exist for this one.
+            document.is_of(&owner).then_some(document.id).ok_or_else(|| unknown_document(id))?
+        }
+    };
+    match context.machine.apply_action(document_id, action, permit.actor()).await? {
         ActionOutcome::Done(document) => Ok(Json(to_api_status(&document))),
         ActionOutcome::Refused(document) => {
             let (number, state) = (&document.number, document.state);

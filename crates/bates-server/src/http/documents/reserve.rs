@@ -45,8 +45,7 @@ pub(crate) async fn reserve_number<S: Store>(
     let pairs = request.scope.pairs();
     let params = caller.permit.scope(&pairs, request.date.map(Day::date))?;
     let content = DocumentContent::Reservation(Duration::from_secs(seconds));
-    let assignment =
-        context.machine.assign(&entry, params, content, key, caller.permit.caller.name()).await?;
+    let assignment = caller.assign_content(&context.machine, &entry, params, content, key).await?;
     let filter = DocumentFilter { document_id: Some(assignment.document_id), ..DocumentFilter::default() };
     let document = context.machine.documents(filter, None, 1).await?.pop();
     let status = if assignment.is_new { StatusCode::CREATED } else { StatusCode::OK };

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use bates_core::{ErrorCode, IssueError, NextError};
+use bates_core::{AllowanceError, ErrorCode, IssueError, NextError};
 use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -53,6 +53,8 @@ pub(super) struct Failure {
 pub(super) struct ContractCode(StatusCode, &'static str);
 
 pub(super) const NO_ID_AVAILABLE: ContractCode = ContractCode(StatusCode::SERVICE_UNAVAILABLE, "IDG-001");
+/// The contract has no code of its own for it.
+const RATE_EXCEEDED: ContractCode = ContractCode(StatusCode::TOO_MANY_REQUESTS, "IDG-001");
 pub(super) const EXHAUSTED: ContractCode = ContractCode(StatusCode::GONE, "IDG-002");
 pub(super) const UNKNOWN_TYPE: ContractCode = ContractCode(StatusCode::NOT_FOUND, "IDG-003");
 pub(super) const NOT_READY: ContractCode = ContractCode(StatusCode::SERVICE_UNAVAILABLE, "IDG-005");
@@ -77,9 +79,17 @@ impl From<NextError> for Failure {
     }
 }
 
+impl From<AllowanceError> for Failure {
+    fn from(error: AllowanceError) -> Self {
+        let is_store = matches!(error, AllowanceError::Store(_));
+        Self::new(if is_store { STORE_UNAVAILABLE } else { RATE_EXCEEDED }, error.to_string())
+    }
+}
+
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        let can_retry = self.status == StatusCode::SERVICE_UNAVAILABLE;
+        let can_retry =
+            matches!(self.status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS);
         let retry_after = can_retry.then_some([(header::RETRY_AFTER, "1")]);
         (retry_after, respond(self.status, None::<()>, vec![self.error])).into_response()
     }

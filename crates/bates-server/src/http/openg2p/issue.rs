@@ -2,7 +2,7 @@
 
 use axum::http::Uri;
 use bates_api::Reason;
-use bates_core::{Actor, ErrorCode, Numbers, ScopeParams, Store};
+use bates_core::{ErrorCode, Numbers, ScopeParams, Store};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -87,8 +87,11 @@ async fn take_ids<S: Store>(
     permit: &Permit,
 ) -> Result<Vec<String>, Failure> {
     let entry = id_type::find(context, permit, &path.id_type).await?;
-    let actor = Actor::http(permit.caller.name());
-    let numbers: Numbers = context.machine.next(&entry, ScopeParams::default(), count, actor).await?;
+    let machine = &context.machine;
+    let take = async { Ok(machine.next(&entry, ScopeParams::default(), count, permit.actor()).await?) };
+    let got = |numbers: &Numbers| numbers.len() as u64;
+    let numbers: Numbers =
+        permit.caller.take_within_allowance::<_, _, Failure>(machine, count, take, got).await?;
     Ok(numbers.iter().map(|(_, number)| number.to_owned()).collect())
 }
 

@@ -24,13 +24,17 @@ pub(super) fn run<S: Store>(
         refuse_increment(&mut call.reply(), &entry);
         return Outcome::Answered;
     }
-    match machine.try_next_by_key(&entry, key, count, &mut call.session.scope_buffer) {
-        Some(taken) => {
-            answer(&mut call.reply(), &taken);
-            Outcome::Answered
-        }
-        None => Action::Take(count).defer(key),
+    let is_allowed = call.session.caller().try_take_allowance(machine, count).is_some();
+    if is_allowed
+        && let Some(taken) = machine.try_next_by_key(&entry, key, count, &mut call.session.scope_buffer)
+    {
+        answer(&mut call.reply(), &taken);
+        return Outcome::Answered;
     }
+    if is_allowed {
+        call.session.caller().give_back_allowance(count);
+    }
+    Action::Take(count).defer(key)
 }
 
 pub(super) fn answer(reply: &mut Reply<'_>, taken: &TakenPositions) {

@@ -5,7 +5,10 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use bates_api::Day;
-use bates_core::{Actor, Denial, ErrorCode, Machine, Peek, Right, ScopeParams, SeriesEntry, Store};
+use bates_core::{
+    Actor, AllowanceError, Denial, ErrorCode, Machine, NextError, Numbers, Peek, Right, ScopeParams,
+    SeriesEntry, Store,
+};
 
 use super::super::session::Session;
 use super::lpop::{self, LIST_MAX};
@@ -171,24 +174,49 @@ impl Request {
         let date = if let Target::Series { date, .. } = target { date.map(Day::date) } else { None };
         let params = ScopeParams { parameters: &target.parameters(&entry), date };
         let actor = Actor::resp(session.caller().name());
+        let caller = session.caller();
         let outcome = match action {
             Action::Take(_) if !entry.numbers_are_positions() => return refuse_increment(&mut reply, &entry),
             // All or none: the answer is only the last number.
             Action::Take(count) => {
-                machine.take(&entry, params, count, actor).await.map(|taken| incr::answer(&mut reply, &taken))
+                let take = async { Ok(machine.take(&entry, params, count, actor).await?) };
+                let taken = caller.take_within_allowance(machine, count, take, |_| count).await;
+                taken.map(|taken| incr::answer(&mut reply, &taken))
             }
             Action::Pop(count) => {
-                let numbers = machine.next(&entry, params, count.unwrap_or(1), actor).await;
+                let wanted = count.unwrap_or(1);
+                let take = async { Ok(machine.next(&entry, params, wanted, actor).await?) };
+                let got = |numbers: &Numbers| numbers.len() as u64;
+                let numbers = caller.take_within_allowance(machine, wanted, take, got).await;
                 numbers.map(|numbers| lpop::answer(&mut reply, count, &numbers))
             }
             Action::Inspect(answer) => {
-                machine.peek(&entry, params).await.map(|peek| answer(&mut reply, &entry, &peek))
+                let peek = machine.peek(&entry, params).await.map_err(Refusal::from);
+                peek.map(|peek| answer(&mut reply, &entry, &peek))
             }
             Action::Validate(text) => return validate::answer(&mut reply, &entry, &text),
         };
-        if let Err(error) = outcome {
-            refuse(&mut reply, error.code(), &error);
+        if let Err(Refusal { code, sentence }) = outcome {
+            refuse(&mut reply, code, sentence);
         }
+    }
+}
+
+/// Why a command was refused.
+struct Refusal {
+    code: ErrorCode,
+    sentence: String,
+}
+
+impl From<NextError> for Refusal {
+    fn from(error: NextError) -> Self {
+        Self { code: error.code(), sentence: error.to_string() }
+    }
+}
+
+impl From<AllowanceError> for Refusal {
+    fn from(error: AllowanceError) -> Self {
+        Self { code: error.code(), sentence: error.to_string() }
     }
 }
 

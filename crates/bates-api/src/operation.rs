@@ -1,0 +1,91 @@
+//! The operations log: who changed what.
+
+use serde::{Deserialize, Serialize};
+
+use crate::csv::csv_cell;
+use crate::page::page;
+
+/// A change that a caller made, other than by taking numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Operation {
+    /// When, by the clock of the server or command that did it.
+    #[cfg_attr(feature = "schema", schema(format = DateTime))]
+    pub at: String,
+    /// The name of a token, an address, or the user of a command.
+    #[cfg_attr(feature = "schema", schema(example = "ops"))]
+    pub who: String,
+    /// The channel: `http`, `library`, `command` or `server`.
+    #[cfg_attr(feature = "schema", schema(example = "http"))]
+    pub how: String,
+    /// What was done, such as `series_changed`.
+    #[cfg_attr(feature = "schema", schema(example = "series_changed"))]
+    pub kind: String,
+    /// The series; absent if none, or several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<String>,
+    /// What was changed, besides the series: a scope, a document or a token.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub subject: String,
+    /// The state before, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    /// The state afterwards, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// The id of the operation.
+    pub id: String,
+    /// The chain that the record belongs to: the name of a host.
+    pub chain: String,
+    /// The number of the record in its chain, from 1 on.
+    pub number: u64,
+    /// The SHA-256 digest of the record before it in the chain.
+    pub previous: String,
+    /// The SHA-256 digest of this record.
+    pub digest: String,
+}
+
+impl Operation {
+    /// The header row of the CSV format.
+    pub const CSV_HEADER: &'static str =
+        "at,who,how,kind,series,subject,before,after,id,chain,number,previous,digest";
+
+    /// The operation as a CSV row. Columns that may hold a comma or a quote, or begin like a formula, are quoted.
+    pub fn csv_row(&self) -> String {
+        let Self { at, how, kind, id, number, previous, digest, .. } = self;
+        let optional = |text: &Option<String>| csv_cell(text.as_deref().unwrap_or_default());
+        let (who, series, subject) = (csv_cell(&self.who), optional(&self.series), csv_cell(&self.subject));
+        let (before, after, chain) = (optional(&self.before), optional(&self.after), csv_cell(&self.chain));
+        format!(
+            "{at},{who},{how},{kind},{series},{subject},{before},{after},{id},{chain},{number},{previous},{digest}"
+        )
+    }
+}
+
+page! {
+    /// One page of the operations log, oldest first.
+    OperationPage {
+        /// The operations.
+        operations: Operation
+    }
+}
+
+/// The end of a chain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ChainHead {
+    /// The name of the chain.
+    pub chain: String,
+    /// The number of its last record.
+    pub number: u64,
+    /// The digest of that record.
+    pub digest: String,
+}
+
+/// The ends of all chains.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ChainList {
+    /// The chains, by name.
+    pub chains: Vec<ChainHead>,
+}

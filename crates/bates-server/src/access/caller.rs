@@ -1,0 +1,134 @@
+//! The caller of a request or a connection.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bates_core::{Allowance, AllowanceError, LeaseOwner, Machine, Permissions, Rights, SeriesSet, Store};
+
+/// What a caller may do, as long as its secret is valid. All callers with the secret share it.
+#[derive(Debug)]
+pub(super) struct Grant {
+    pub(super) permissions: Permissions,
+    /// `None`: without a rate and a quota.
+    pub(super) allowance: Option<Arc<Allowance>>,
+    /// Whether the secret was revoked, rotated or has expired.
+    pub(super) has_ended: AtomicBool,
+}
+
+impl Grant {
+    pub(super) fn new(permissions: Permissions, allowance: Option<Arc<Allowance>>) -> Arc<Self> {
+        Arc::new(Self { permissions, allowance, has_ended: AtomicBool::new(false) })
+    }
+}
+
+/// The client of a connection.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    pub address: Option<SocketAddr>,
+    /// The client, named by its address.
+    pub caller: Caller,
+    /// The names in its certificate, if a trusted authority signed it.
+    pub certificate_names: Vec<Box<str>>,
+}
+
+impl Peer {
+    pub fn new(address: Option<SocketAddr>, certificate_names: Vec<Box<str>>) -> Self {
+        Self { address, caller: Caller::from_address(address), certificate_names }
+    }
+}
+
+/// The caller of a request: a token, or else an address; and what it may do. Cheap to clone.
+#[derive(Clone)]
+pub struct Caller {
+    name: Arc<str>,
+    is_token: bool,
+    pub(super) grant: Arc<Grant>,
+}
+
+impl Caller {
+    /// A caller that may do nothing yet.
+    pub fn from_address(address: Option<SocketAddr>) -> Self {
+        let address = address.map(|address| address.ip().to_canonical().to_string());
+        let name = address.map_or_else(|| "unknown".into(), Into::into);
+        let grant = Grant::new(Permissions::new(Rights::default(), SeriesSet::All), None);
+        Self { name, is_token: false, grant }
+    }
+
+    pub(super) fn of_token(name: Arc<str>, grant: Arc<Grant>) -> Self {
+        Self { name, is_token: true, grant }
+    }
+
+    pub(super) fn with_grant(&self, grant: &Arc<Grant>) -> Self {
+        Self { grant: grant.clone(), ..self.clone() }
+    }
+
+    #[inline]
+    pub fn permissions(&self) -> &Permissions {
+        &self.grant.permissions
+    }
+
+    /// Whether the secret of the caller is no longer valid. A caller that is kept must ask before each use.
+    #[inline]
+    pub fn has_ended(&self) -> bool {
+        self.grant.has_ended.load(Ordering::Relaxed)
+    }
+
+    /// Takes numbers off the rate and quota of the caller, without waiting. `None`: only
+    /// [`Caller::take_within_allowance`] can tell. On the hot path.
+    #[inline]
+    pub(crate) fn try_take_allowance<S: Store>(&self, machine: &Machine<S>, count: u64) -> Option<()> {
+        match &self.grant.allowance {
+            None => Some(()),
+            Some(allowance) => machine.try_take_allowance(allowance, count),
+        }
+    }
+
+    /// Takes `count` numbers within the rate and quota of the caller; `got` is how many of them it got in the end.
+    pub(crate) async fn take_within_allowance<S: Store, T, E: From<AllowanceError>>(
+        &self,
+        machine: &Machine<S>,
+        count: u64,
+        take: impl Future<Output = Result<T, E>>,
+        got: impl FnOnce(&T) -> u64,
+    ) -> Result<T, E> {
+        let Some(allowance) = &self.grant.allowance else { return take.await };
+        machine.take_allowance(allowance, &self.name, count).await?;
+        let taken = take.await;
+        allowance.give_back(count.saturating_sub(taken.as_ref().map_or(0, got)));
+        taken
+    }
+
+    /// Returns numbers to the quota that the caller did not get.
+    pub(crate) fn give_back_allowance(&self, count: u64) {
+        if let Some(allowance) = &self.grant.allowance {
+            allowance.give_back(count);
+        }
+    }
+
+    /// Whose leases and reservations the caller may end.
+    pub fn lease_owner(&self) -> LeaseOwner {
+        self.token().map_or(LeaseOwner::Any, |name| LeaseOwner::Caller(name.into()))
+    }
+
+    /// The name of the token, or the address.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn token(&self) -> Option<&str> {
+        self.is_token.then_some(&*self.name)
+    }
+
+    /// The namespace of the caller's idempotency keys: its own for a token, one for all other callers.
+    pub fn key_owner(&self) -> &str {
+        self.token().unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Caller").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,147 @@
+//! `/v1/operations`: who changed what; and the chains of the log, for a reader that verifies them.
+
+use axum::Json;
+use axum::http::{HeaderMap, Uri};
+use axum::response::{IntoResponse, Response};
+use bates_api::{ChainList, Operation, OperationPage};
+use bates_core::{
+    ChainHead, OperationFilter, OperationKind, OperationRecord, OperationViewer, SeriesSet, Store,
+};
+
+use super::audit::{parse_after, parse_time};
+use super::permit::Permit;
+use super::problem::{JsonResult, Problem, Result};
+use super::query::{self, ListQuery, bad_value, parse_printable};
+use super::routes::{Context, Path};
+
+/// What a caller sees of the log: everything if its rights are not limited, otherwise operations on its series and its own.
+fn viewer_of(permit: &Permit) -> Option<OperationViewer> {
+    let permissions = permit.permissions();
+    let none = || SeriesSet::Patterns([].into());
+    (!permissions.is_unlimited()).then(|| OperationViewer {
+        series: if permissions.has_all_scopes() { permissions.series().clone() } else { none() },
+        caller: permit.caller.name().into(),
+    })
+}
+
+fn to_api_operation(record: OperationRecord) -> Operation {
+    let OperationRecord { chain, number, previous, digest, operation } = record;
+    let bates_core::Operation { id, at, caller, channel, kind, series, subject, before, after } = operation;
+    Operation {
+        at: at.to_string(),
+        who: caller.into(),
+        how: channel.name().to_owned(),
+        kind: kind.name().to_owned(),
+        series: series.map(|series| series.to_string()),
+        subject: subject.into(),
+        before: before.map(Into::into),
+        after: after.map(Into::into),
+        id: id.to_string(),
+        chain: chain.into(),
+        number,
+        previous: previous.to_string(),
+        digest: digest.to_string(),
+    }
+}
+
+/// List operations
+///
+/// Every change that callers made other than by taking numbers: of series, tokens, floors, documents and pools. Oldest
+/// first. A caller with limited rights sees operations on its series, and its own. With `Accept: text/csv` the page is CSV.
+#[utoipa::path(get, path = "/v1/operations", tag = "callers",
+    params(("series" = Option<String>, Query, description = "Only operations on this series"),
+        ("who" = Option<String>, Query, description = "Only operations of this caller"),
+        ("kind" = Option<String>, Query, description = "Only this kind", example = "series_changed"),
+        ("since" = Option<String>, Query, description = "Only from this time on: RFC 3339, or a date"),
+        ("until" = Option<String>, Query, description = "Only before this time: RFC 3339, or a date"),
+        ("after" = Option<String>, Query, description = "The `after` of the previous page"),
+        ("limit" = Option<usize>, Query, minimum = 1, maximum = 10_000, description = "The maximum number of operations: 1 to 10,000, by default 1,000")),
+    responses((status = 200, description = "A page of operations", content((OperationPage = "application/json"), (String = "text/csv"))),
+        (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The query is invalid, or the store failed")))]
+pub(super) async fn list_operations<S: Store>(
+    context: Context<S>,
+    permit: Permit,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response> {
+    let mut query = ListQuery::parse(&uri, query::LARGE_PAGE)?;
+    let filter = OperationFilter {
+        seen_by: viewer_of(&permit),
+        series: query.take_visible_series(&permit)?,
+        caller: query.take("who", |who| parse_printable("who", who))?.map(Into::into),
+        kind: query.take("kind", parse_kind)?,
+        since: query.take("since", |since| parse_time("since", since))?,
+        until: query.take("until", |until| parse_time("until", until))?,
+    };
+    query.check_rest(|name| {
+        query::unknown_parameter(name, "series, who, kind, since, until, after and limit")
+    })?;
+    let after = query.after(parse_after)?;
+    let records = context.machine.operations(filter, after, query.limit).await?;
+    let key =
+        |last: &OperationRecord| format!("{}|{}", last.operation.at.as_microsecond(), last.operation.id);
+    let after = query.next_after(&records, key);
+    let operations: Vec<Operation> = records.into_iter().map(to_api_operation).collect();
+    if let Some(csv) = query::csv_response(&headers, Operation::CSV_HEADER, &operations, Operation::csv_row) {
+        return Ok(csv);
+    }
+    Ok(Json(OperationPage { operations, after }).into_response())
+}
+
+fn parse_kind(text: &str) -> Result<OperationKind> {
+    OperationKind::from_name(text).ok_or_else(|| {
+        let kinds = OperationKind::ALL.map(OperationKind::name).join(", ");
+        bad_value("kind", text, &format!("is not a kind: expected one of {kinds}"))
+    })
+}
+
+fn check_sees_chains(permit: &Permit) -> Result<()> {
+    if permit.permissions().is_unlimited() {
+        return Ok(());
+    }
+    let detail = "a chain has operations on all series: its reader needs rights that are not limited";
+    Err(Problem::new(bates_core::ErrorCode::FORBIDDEN, detail))
+}
+
+/// List the chains of the operations log
+///
+/// Each host has a chain. Keep their heads elsewhere: they show whether the log was rewritten since.
+#[utoipa::path(get, path = "/v1/operations/chains", tag = "callers",
+    responses((status = 200, body = ChainList),
+        (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The caller may not, or the store failed")))]
+pub(super) async fn list_chains<S: Store>(context: Context<S>, permit: Permit) -> JsonResult<ChainList> {
+    check_sees_chains(&permit)?;
+    let chains = context.machine.chains().await?.into_iter();
+    let chains = chains.map(|ChainHead { chain, number, digest }| bates_api::ChainHead {
+        chain: chain.into(),
+        number,
+        digest: digest.to_string(),
+    });
+    Ok(Json(ChainList { chains: chains.collect() }))
+}
+
+/// List the records of a chain
+///
+/// In the order of their numbers. The digest of each record covers its fields and the digest of the one before.
+#[utoipa::path(get, path = "/v1/operations/chains/{chain}", tag = "callers",
+    params(("chain" = String, Path, description = "The name of the chain"),
+        ("after" = Option<String>, Query, description = "The `after` of the previous page"),
+        ("limit" = Option<usize>, Query, minimum = 1, maximum = 10_000, description = "The maximum number of records: 1 to 10,000, by default 1,000")),
+    responses((status = 200, body = OperationPage),
+        (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The caller may not, the query is invalid, or the store failed")))]
+pub(super) async fn list_chain_records<S: Store>(
+    context: Context<S>,
+    permit: Permit,
+    Path(chain): Path<String>,
+    uri: Uri,
+) -> JsonResult<OperationPage> {
+    check_sees_chains(&permit)?;
+    let query = ListQuery::parse(&uri, query::LARGE_PAGE)?;
+    query.check_rest(|name| query::unknown_parameter(name, "after and limit"))?;
+    // A store keeps numbers as signed integers.
+    let after = query.after(|after| after.parse().ok().filter(|after| i64::try_from(*after).is_ok()))?;
+    let records = context.machine.chain_records(&chain, after.unwrap_or_default(), query.limit).await?;
+    let operations: Vec<Operation> = records.into_iter().map(to_api_operation).collect();
+    let after = query.next_after(&operations, |last| last.number.to_string());
+    Ok(Json(OperationPage { operations, after }))
+}
