@@ -4,12 +4,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use bates_core::{FillAmount, FillOutcome, Machine, PoolStatus, ScopeParams, SeriesEntry, Store};
+use bates_core::{Actor, FillAmount, FillOutcome, Machine, PoolStatus, ScopeParams, SeriesEntry, Store};
 use bates_sqlite::OpenMode;
 use clap::Args;
 
 use crate::background::Background;
 use crate::config::{Config, ConfigArgs, OpenStore};
+use crate::operator::command_user;
 use crate::output::{self, Answer, Output, count_of};
 use crate::progress::Progress;
 use crate::remote::server::ServerArgs;
@@ -78,7 +79,7 @@ impl FillArgs {
         let Some(series) = &self.series else {
             let stop = stop_signal()?;
             let mut tasks = Background::default();
-            tasks.endless.spawn(sync_series(machine.clone()));
+            tasks.endless.spawn(sync_series(machine.clone(), || {}));
             start_fillers(&mut tasks, &machine, &config.pools);
             let names: Vec<&str> = config.pools.iter().map(|pool| pool.series.as_str()).collect();
             output::print_note(&format!("keeping the pools of {} full", names.join(", ")));
@@ -100,7 +101,7 @@ impl FillArgs {
         out: &mut Output,
     ) -> Result<Answer> {
         let params = ScopeParams { parameters: &scope::pairs(&self.parameters)?, date: None };
-        let pool = machine.request_pool(entry, params).await?;
+        let pool = machine.request_pool(entry, params, Actor::command(&command_user())).await?;
         let Some(pool_set) = machine.pool_set(entry.series().name()) else { bail!("the series has no pool") };
         let (FillAmount::UpTo(size) | FillAmount::Batch(size)) = pool_set.settings().amount;
         let progress = Mutex::new(Progress::new("numbers", size));

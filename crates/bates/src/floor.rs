@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use bates_core::{
-    Machine, Position, PositionRange, ScopeId, ScopeKey, ScopeParams, SeriesEntry, Store, SystemRuntime,
+    Actor, Machine, Operation, OperationKind, OperationStore as _, Position, PositionRange, Runtime as _,
+    ScopeId, ScopeKey, ScopeParams, SeriesEntry, Store, SystemRuntime,
 };
 use bates_pattern::Date;
 use bates_sqlite::OpenMode;
 use clap::Args;
 
 use crate::config::{Config, ConfigArgs, OpenStore, SeriesPool, StoreLocation};
+use crate::operator::command_user;
 use crate::output::{self, Answer, Output};
 use crate::recall::{RecallArgs, Stage};
 use crate::scope;
@@ -74,6 +76,10 @@ impl FloorArgs {
             OpenStore::Folder(store) if self.accept_loss => {
                 let store = Arc::new(store);
                 raise_past_pools(store.clone(), config, self).await?;
+                if store.lacks_commits() {
+                    // Before the acceptance, which is outside the database: none is without a record.
+                    store.append_operation(loss_accepted("missing commits")).await?;
+                }
                 let outcome = if store.accept_loss()? {
                     "the missing commits are accepted as lost: the store issues again. Their numbers are issued a \
                      second time in every scope that `bates floor` did not raise first"
@@ -85,7 +91,7 @@ impl FloorArgs {
             OpenStore::Postgres(store) if self.accept_timeline => {
                 let store = Arc::new(store);
                 raise_past_pools(store.clone(), config, self).await?;
-                let timeline = store.accept().await?;
+                let timeline = store.accept(Some(loss_accepted("timeline"))).await?;
                 writeln!(
                     out,
                     "timeline {timeline} is accepted: nodes issue again. If the database lost commits, their numbers are \
@@ -97,6 +103,22 @@ impl FloorArgs {
         }
         Ok(Answer::Yes)
     }
+}
+
+fn loss_accepted(subject: &str) -> Operation {
+    let actor = Actor::command(&command_user()).stamp(SystemRuntime.now());
+    let operation = Operation {
+        id: SystemRuntime.new_id(),
+        at: actor.at,
+        caller: actor.caller,
+        channel: actor.channel,
+        kind: OperationKind::LossAccepted,
+        series: None,
+        subject: Box::default(),
+        before: None,
+        after: None,
+    };
+    operation.on(subject)
 }
 
 /// Raises cursors past all that was pushed into pools: programs may have taken numbers of the lost commits.
@@ -115,7 +137,7 @@ async fn raise_past_pools(store: Arc<impl Store>, config: Config, args: &FloorAr
             after = Some(last.clone());
             for (scope, _) in page {
                 if let Some(to) = empty_pool(&machine, &entry, &scope, args.without_pools).await? {
-                    machine.raise_scope_floor(&entry, &scope, to).await?;
+                    machine.raise_scope_floor(&entry, &scope, to, Actor::command(&command_user())).await?;
                 }
             }
         }
@@ -169,7 +191,7 @@ async fn raise(store: impl Store, mut config: Config, args: &FloorArgs, out: &mu
     let scope = ScopeKey::new(parameters.iter().copied(), None)?;
     let pushed_to = empty_pool(&machine, &entry, &scope, args.without_pools).await?;
     let floor = floor_past_pool(floor, pushed_to);
-    let now = machine.raise_floor(&entry, params, floor).await?;
+    let now = machine.raise_floor(&entry, params, floor, Actor::command(&command_user())).await?;
     // A client may have leased numbers in the meantime.
     args.recall.release(&machine, &series, Stage::After, is_below).await?;
     // A filler may have pushed numbers in the meantime.

@@ -12,6 +12,7 @@ mod floor;
 mod import;
 mod migrate;
 mod move_store;
+mod operator;
 mod output;
 mod pattern;
 mod progress;
@@ -63,6 +64,8 @@ enum Command {
     Gaps(remote::gaps::GapsArgs),
     Leases(remote::leases::LeasesArgs),
     Audit(remote::audit::AuditArgs),
+    Operations(remote::operations::OperationsArgs),
+    Token(remote::tokens::TokenArgs),
     Fill(fill::FillArgs),
     Init(config::InitArgs),
     Check(check::CheckArgs),
@@ -98,7 +101,9 @@ impl Command {
             Self::Reconcile(args) => args.run(out).await?,
             Self::Gaps(args) => args.run(out).await?,
             Self::Leases(args) => args.run(out).await?,
-            Self::Audit(args) => args.run(out).await?,
+            Self::Audit(args) => return args.run(out).await,
+            Self::Operations(args) => args.run(out).await?,
+            Self::Token(args) => args.run(out).await?,
             Self::Fill(args) => return args.run(out).await,
             Self::Init(args) => args.run(out)?,
             Self::Check(args) => args.run(out)?,

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 use bates_api::SeriesDescription;
-use bates_core::{Machine, Promise, SeriesName, SeriesOrigin, SeriesSpec, Store, SystemRuntime};
+use bates_core::{Actor, Machine, Promise, SeriesName, SeriesOrigin, SeriesSpec, Store, SystemRuntime};
 use bates_server::series;
 use bates_sqlite::OpenMode;
 use clap::Args;
 
 use crate::config::{Config, ConfigArgs, OpenStore};
+use crate::operator::command_user;
 use crate::output::Output;
 use crate::recall::{RecallArgs, Stage};
 
@@ -53,6 +54,8 @@ async fn change(store: impl Store, config: Config, args: &PromiseArgs, out: &mut
     let described = config.series.iter().find(|spec| spec.name == name).map(|spec| spec.promise);
     let machine = open_as_pinned(store, config.series).await?;
     let Some(entry) = machine.series(name.as_str()) else { bail!("unknown series {:?}", name.as_str()) };
+    let user = command_user();
+    let actor = Actor::command(&user);
     let (from, keeps_order) = (entry.spec().promise, to != Promise::Unique);
     if keeps_order && config.pools.iter().any(|pool| pool.series == name) {
         bail!(
@@ -64,8 +67,8 @@ async fn change(store: impl Store, config: Config, args: &PromiseArgs, out: &mut
     if from != to {
         args.recall.release(&machine, &name, Stage::Before, |_, _| keeps_order).await?;
         match entry.origin() {
-            SeriesOrigin::File => machine.change_promise(&name, to).await?,
-            SeriesOrigin::Api => machine.change_series(&name, |spec| described_as(spec, to)).await?,
+            SeriesOrigin::File => machine.change_promise(&name, to, actor).await?,
+            SeriesOrigin::Api => machine.change_series(&name, |spec| described_as(spec, to), actor).await?,
         }
     }
     if keeps_order {

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use bates_core::{
-    CLIENT_LEASE_TTL, ClientLease, ClientLeaseFilter, Holder, Machine, PositionRange, ScopeId, ScopeKey,
-    SeriesName, Store,
+    Actor, CLIENT_LEASE_TTL, ClientLease, ClientLeaseFilter, Holder, Machine, PositionRange, ScopeId,
+    ScopeKey, SeriesName, Store,
 };
 use clap::Args;
 
+use crate::operator::command_user;
 use crate::output::{self, count_of};
 
 const PAGE: usize = 1_000;
@@ -92,7 +93,7 @@ impl RecallArgs {
         let (nodes, name) = (count_of(recalled.silent.len() as u64, "node"), series.as_str());
         let held = list_lines(recalled.silent.iter().map(describe_node));
         if self.accept_risk {
-            machine.write_off(&recalled).await?;
+            machine.write_off(&recalled, Actor::command(&command_user())).await?;
             output::print_note(&format!(
                 "{nodes} did not answer; the numbers that they hold of series {name:?} may be issued twice:{held}"
             ));

@@ -6,12 +6,13 @@ mod earlier_numbers;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use bates_core::{Machine, PositionRange, ScopeId, Store};
+use bates_core::{Actor, Machine, PositionRange, ScopeId, Store};
 use bates_sqlite::OpenMode;
 use clap::Args;
 
 use crate::config::{Config, ConfigArgs, OpenStore};
 use crate::floor::empty_pool;
+use crate::operator::command_user;
 use crate::output::{Output, count_of};
 use crate::progress::Progress;
 use crate::recall::{RecallArgs, Stage};
@@ -135,9 +136,10 @@ async fn empty_pools<S: Store>(machine: &Machine<S>, of: &EarlierNumbers, args: 
 }
 
 async fn raise_cursors<S: Store>(machine: &Machine<S>, earlier: &EarlierNumbers) -> Result<String> {
-    let mut raised = 0;
+    let (user, mut raised) = (command_user(), 0);
+    let actor = Actor::command(&user);
     for (scope, Positions { highest, .. }) in &earlier.scopes {
-        let next = machine.raise_scope_floor(&earlier.entry, scope, highest + 1).await?;
+        let next = machine.raise_scope_floor(&earlier.entry, scope, highest + 1, actor).await?;
         raised += u64::from(next == highest + 1);
     }
     Ok(format!("{} set just past them", count_of(raised, "cursor")))
@@ -145,11 +147,12 @@ async fn raise_cursors<S: Store>(machine: &Machine<S>, earlier: &EarlierNumbers)
 
 /// Idempotent: after an interruption the command is run again.
 async fn adopt_positions<S: Store>(machine: &Machine<S>, earlier: &EarlierNumbers) -> Result<String> {
-    let (mut granted, mut done) = (0, 0);
+    let (user, mut granted, mut done) = (command_user(), 0, 0);
+    let actor = Actor::command(&user);
     let mut progress = Progress::new("numbers", earlier.count);
     for (scope, Positions { each, .. }) in &earlier.scopes {
         for positions in each.chunks(COMMIT_MAX) {
-            granted += machine.adopt_positions(&earlier.entry, scope, positions.to_vec()).await?;
+            granted += machine.adopt_positions(&earlier.entry, scope, positions.to_vec(), actor).await?;
             done += positions.len() as u64;
             progress.show(done, done);
         }

@@ -11,9 +11,6 @@ use super::tree::Node;
 
 const TOKEN_KEYS: [&str; 3] = ["secret", "secret_file", "certificate"];
 
-/// Reserved: `default` is the Redis user without a name, `unknown` a client without an address.
-const RESERVED_NAMES: [&str; 2] = ["default", "unknown"];
-
 /// The fewest characters of a secret where strangers can try one.
 const SECRET_LENGTH_MIN: usize = 16;
 
@@ -95,7 +92,7 @@ fn read_tokens<'t>(Reader { tree, mistakes }: &mut Reader<'t, '_>) -> Vec<(&'t s
     };
     let mut named = Vec::new();
     for (name, token) in entries {
-        if name.parse::<bates_core::SeriesName>().is_err() || RESERVED_NAMES.contains(&&**name) {
+        if !bates_core::is_caller_name(name) {
             let rule = "a lower-case letter, then up to 63 of a-z, 0-9, _, - and ., not default or unknown";
             mistakes.add(&token.origin, format!("tokens: invalid name {name:?}: expected {rule}"));
         } else if let Some(keys) = token.entries()

@@ -4,6 +4,7 @@
 
 mod access;
 mod environment;
+mod limit;
 pub(crate) mod openg2p;
 mod permissions;
 mod reader;
@@ -16,6 +17,7 @@ mod write;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -25,6 +27,7 @@ use bates_server::{Access, TlsFiles};
 use clap::Args;
 
 use crate::output;
+pub(crate) use limit::{Limit, parse_limit};
 use reader::Reader;
 pub(crate) use reader::address_or_off;
 pub(crate) use series::SeriesPool;
@@ -38,7 +41,7 @@ pub(crate) const BUILT_IN: &str = include_str!("built_in.yaml");
 /// Read if it exists and no other file is named.
 pub(crate) const FILE: &str = "bates.yaml";
 
-const KEYS: [&str; 19] = [
+const KEYS: [&str; 20] = [
     "store",
     "store_password_file",
     "store_connections",
@@ -56,9 +59,13 @@ const KEYS: [&str; 19] = [
     "openg2p_without_secret",
     "outbox_tries",
     "outbox_retention_hours",
+    "operations_retention_days",
     "reconcile_minutes",
     "series",
 ];
+
+/// A shorter retention would remove what an operator has not looked at yet.
+const OPERATIONS_RETENTION_DAYS_MIN: u64 = 30;
 
 /// Where the configuration comes from.
 #[derive(Debug, Default, Args)]
@@ -83,7 +90,7 @@ pub(crate) struct Config {
     pub(crate) resp: Option<SocketAddr>,
     /// `None`: plain text.
     pub(crate) tls: Option<TlsFiles>,
-    pub(crate) access: Access,
+    pub(crate) access: Arc<Access>,
     /// Names, beside localhost, under which requests without a secret are served.
     pub(crate) hosts: Vec<String>,
     pub(crate) series: Vec<SeriesSpec>,
@@ -93,6 +100,8 @@ pub(crate) struct Config {
     pub(crate) attempts_max: u32,
     /// Delivered documents are removed after this time.
     pub(crate) retention: Duration,
+    /// Records of the operations log are removed after this time. `None`: never.
+    pub(crate) operations_retention: Option<Duration>,
     /// Serve the contract of the OpenG2P id-generator without a secret.
     pub(crate) openg2p_without_secret: bool,
     /// The database that the variables of an id-generator name; the store may be another one.
@@ -234,6 +243,14 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<C
     transport.check(&mut reader, [("http", http), ("resp", resp)]);
     let attempts = reader.number("outbox_tries", 5, 1..=100);
     let hours = reader.number("outbox_retention_hours", 7 * 24, 0..=876_000);
+    let days = reader.number("operations_retention_days", 400, 0..=36_500);
+    if (1..OPERATIONS_RETENTION_DAYS_MIN).contains(&days) {
+        let problem = format!(
+            "operations_retention_days is {days}; expected 0, which keeps the operations log forever, or at least \
+             {OPERATIONS_RETENTION_DAYS_MIN}"
+        );
+        reader.add_mistake("operations_retention_days", problem);
+    }
     let minutes = reader.number("reconcile_minutes", 60, 0..=1_000_000);
     let openg2p_without_secret = reader.flag("openg2p_without_secret");
     let series = series::read(tree.get("series"), mistakes);
@@ -242,7 +259,7 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<C
         http,
         resp,
         tls: transport.files,
-        access: access?,
+        access: Arc::new(access?),
         hosts: permissions::read_hosts(&mut Reader { tree, mistakes }),
         series: series.specs,
         sinks: series.sinks,
@@ -250,6 +267,7 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<C
         document_sources: series.document_sources,
         attempts_max: u32::try_from(attempts).unwrap_or(5),
         retention: Duration::from_hours(hours),
+        operations_retention: (days > 0).then(|| Duration::from_hours(24 * days)),
         openg2p_without_secret,
         id_generator_database: None,
         reconcile_period: (minutes > 0).then(|| Duration::from_mins(minutes)),

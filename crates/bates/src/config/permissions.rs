@@ -1,13 +1,17 @@
 //! What a token may do: its rights, series, scopes and limits. The environment gives a list as words between commas.
 
-use bates_core::{DefinitionLimits, Permissions, Right, Rights, ScopeRule, SeriesPattern, SeriesSet};
+use bates_core::{
+    CallerLimits, DefinitionLimits, Permissions, Right, Rights, ScopeRule, SeriesPattern, SeriesSet,
+};
 use serde_json::Value as Json;
 
+use super::limit::{Limit, parse_limit};
 use super::reader::Reader;
 use super::tree::{Node, Value};
 
 /// The keys of a token that are read here.
-pub(super) const KEYS: [&str; 6] = ["may", "series", "scope", "series_max", "scopes_max", "words_max"];
+pub(super) const KEYS: [&str; 8] =
+    ["may", "series", "scope", "series_max", "scopes_max", "words_max", "rate", "quota"];
 
 /// `None` if there is a mistake. `of` begins every message.
 pub(super) fn read_permissions(reader: &mut Reader<'_, '_>, of: &str) -> Option<Permissions> {
@@ -19,10 +23,30 @@ pub(super) fn read_permissions(reader: &mut Reader<'_, '_>, of: &str) -> Option<
         scopes_max: reader.number("scopes_max", default.scopes_max, 1..=u64::MAX),
         words_max: to_usize(reader.number("words_max", default.words_max as u64, 0..=10_000)),
     };
+    let rates = CallerLimits {
+        rate: read_limit(reader, of, "rate", Limit::Rate),
+        quota: read_limit(reader, of, "quota", Limit::Quota),
+    };
     if reader.mistakes.count() > before {
         return None;
     }
-    Some(Permissions::new(rights?, series).with_scope(scope).with_limits(limits))
+    Some(Permissions::new(rights?, series).with_scope(scope).with_limits(limits).with_rates(rates))
+}
+
+fn read_limit(reader: &mut Reader<'_, '_>, of: &str, key: &str, limit: Limit) -> Option<u64> {
+    let node = reader.tree.get(key)?;
+    let text = match &node.value {
+        Value::Scalar(Json::String(text)) => text.clone(),
+        Value::Scalar(Json::Number(number)) => number.to_string(),
+        _ => String::new(),
+    };
+    match parse_limit(limit, &text) {
+        Ok(count) => Some(count),
+        Err(problem) => {
+            reader.mistakes.add(&node.origin, format!("{of}{key}: {problem}"));
+            None
+        }
+    }
 }
 
 fn to_usize(number: u64) -> usize {

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use bates_core::{
-    ActionOutcome, Assignment, Document, DocumentAction, DocumentContent, DocumentFilter, Idempotency,
+    ActionOutcome, Actor, Assignment, Document, DocumentAction, DocumentContent, DocumentFilter, Idempotency,
     ScopeParams,
 };
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ impl Bates {
 
     /// Confirms, voids, retries or abandons a document or a reservation.
     pub async fn apply_action(&self, document_id: Uuid, action: DocumentAction) -> Result<Document> {
-        match self.open_machine()?.apply_action(document_id, action).await? {
+        match self.open_machine()?.apply_action(document_id, action, Actor::library("library")).await? {
             ActionOutcome::Done(document) => Ok(document),
             ActionOutcome::Refused(document) => Err(Error::WrongState(Box::new(document))),
             ActionOutcome::AttemptUnderWay(document) => Err(Error::BeingDelivered(Box::new(document))),

@@ -1,20 +1,28 @@
 //! `bates audit`: lists who took which numbers, when, and over which channel.
 
 use bates_api::{AuditEntry, scope_text};
-use clap::Args;
+use clap::{Args, Subcommand};
 
 use super::list::{self, ListArgs, PAGE};
-use crate::output::{Output, group_digits};
+use super::verify::VerifyArgs;
+use crate::output::{Answer, Output, group_digits};
 
 /// List who took which numbers of audited series, oldest first
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    after_help = "Examples:\n  \
     bates audit\n  \
     bates audit document project=PROJ type=9012\n  \
     bates audit --id PROJ-9012-1001\n  \
     bates audit document --who registry --since 2026-12-01 --until 2027-01-01\n  \
-    bates audit document --csv > audit.csv")]
+    bates audit document --csv > audit.csv\n  \
+    bates audit verify",
+    args_conflicts_with_subcommands = true
+)]
 pub(crate) struct AuditArgs {
+    #[command(subcommand)]
+    command: Option<AuditCommand>,
+
     /// Only the entry that contains this number
     #[arg(long)]
     id: Option<String>,
@@ -39,8 +47,16 @@ pub(crate) struct AuditArgs {
     list: ListArgs,
 }
 
+#[derive(Debug, Subcommand)]
+enum AuditCommand {
+    Verify(VerifyArgs),
+}
+
 impl AuditArgs {
-    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<()> {
+    pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<Answer> {
+        if let Some(AuditCommand::Verify(args)) = &self.command {
+            return args.run(out).await;
+        }
         let ListArgs { series, parameters, period, server, .. } = &self.list;
         let entries = server.client()?.audit().page(self.limit.unwrap_or(PAGE).min(PAGE));
         let Self { id, who, since, until, .. } = self;
@@ -49,7 +65,8 @@ impl AuditArgs {
         let entries = list::add_filters(entries, filters, parameters)?;
         let format = self.list.format(AuditEntry::CSV_HEADER, AuditEntry::csv_row);
         let heads = ["AT", "WHO", "HOW", "SERIES", "SCOPE", "FIRST", "LAST", "COUNT"];
-        list::print(out, entries, self.limit, format, heads, |entry| vec![row(entry)]).await
+        list::print(out, entries, self.limit, format, heads, |entry| vec![row(entry)]).await?;
+        Ok(Answer::Yes)
     }
 }
 

@@ -1,5 +1,6 @@
 //! `bates serve`: the server.
 
+mod configured;
 mod external;
 mod id_pools;
 mod tls;
@@ -27,6 +28,9 @@ const EVICTION_PERIOD: Duration = Duration::from_mins(5);
 
 /// A node sees changes of series by other nodes within this time.
 const SYNC_PERIOD: Duration = Duration::from_secs(1);
+
+/// Each run that removes records leaves one behind.
+const OPERATIONS_PRUNE_PERIOD: Duration = Duration::from_hours(24);
 
 /// In sync periods: five heartbeats within the time after which a node counts as crashed.
 const HEARTBEAT_EVERY: u64 = bates_postgres::CRASHED_AFTER.as_secs() / (5 * SYNC_PERIOD.as_secs());
@@ -90,9 +94,16 @@ async fn serve(store: impl Store, mut config: Config, out: &mut Output) -> Resul
     }
     let tls = config.tls.clone().map(Tls::open).transpose()?.map(Arc::new);
     let stop = stop_signal()?;
+    configured::record_change(&machine, &config).await?;
     print_banner(out, &machine, &config, http.as_ref(), resp.as_ref())?;
     let mut tasks = Background::start(&machine, EVICTION_PERIOD, config.retention);
-    tasks.endless.spawn(sync_series(machine.clone()));
+    let (known, access, mut noted) = (machine.clone(), config.access.clone(), Vec::new());
+    configured::apply_tokens(&known, &access, &mut noted);
+    let apply = move || configured::apply_tokens(&known, &access, &mut noted);
+    tasks.endless.spawn(sync_series(machine.clone(), apply));
+    if let Some(retention) = config.operations_retention {
+        tasks.endless.spawn(prune_operations(machine.clone(), retention));
+    }
     if let Some(tls) = &tls {
         tasks.endless.spawn(tls::reload(tls.clone()));
     }
@@ -106,7 +117,7 @@ async fn serve(store: impl Store, mut config: Config, out: &mut Output) -> Resul
         openg2p_is_open: config.openg2p_without_secret,
         hosts: config.hosts,
         tls,
-        ..http::Settings::new(Arc::new(config.access))
+        ..http::Settings::new(config.access)
     };
     listen(&machine, http_settings, http, resp, stop).await;
     tasks.stop().await;
@@ -217,8 +228,23 @@ async fn reconcile<S: Store>(machine: Arc<Machine<S>>, period: Duration) {
     }
 }
 
-/// Applies what other nodes create, change and retire.
-pub(crate) async fn sync_series<S: Store>(machine: Arc<Machine<S>>) {
+async fn prune_operations<S: Store>(machine: Arc<Machine<S>>, retention: Duration) {
+    let mut ticks = ticks(OPERATIONS_PRUNE_PERIOD);
+    loop {
+        ticks.tick().await;
+        match machine.prune_operations(retention).await {
+            Ok(0) => {}
+            Ok(removed) => output::print_note(&format!(
+                "{} of the operations log removed after their retention",
+                count_of(removed, "record")
+            )),
+            Err(error) => output::print_note(&format!("cannot prune the operations log: {error}")),
+        }
+    }
+}
+
+/// Applies what other nodes create, change and retire, then calls `synced`, also if the store is away.
+pub(crate) async fn sync_series<S: Store>(machine: Arc<Machine<S>>, mut synced: impl FnMut()) {
     let (mut ticks, mut lost) = (ticks(SYNC_PERIOD), None);
     for tick in 0_u64.. {
         ticks.tick().await;
@@ -243,6 +269,7 @@ pub(crate) async fn sync_series<S: Store>(machine: Arc<Machine<S>>) {
                 lost = Some(error);
             }
         }
+        synced();
     }
 }
 

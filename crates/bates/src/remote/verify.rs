@@ -1,0 +1,177 @@
+//! `bates audit verify`: reads the operations log from a server and checks its chains here. Must never trust the server to
+//! check itself.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use bates_api as api;
+use bates_client::Client;
+use bates_core::{
+    ChainDigest, ChainHead, ChainReport, ChainVerifier, Channel, Operation, OperationKind, OperationRecord,
+};
+use clap::Args;
+
+use super::server::ServerArgs;
+use crate::output::{self, Answer, BAD, GOOD, Output, count_of};
+
+/// Check that no record of the operations log was removed or changed
+///
+/// Each host has a chain of records: each record has the digest of the one before. Someone who can write to the database
+/// could rewrite a whole chain, or remove it. So keep what `--json` prints in another place, and name that file later
+/// with --known: the check then also finds a chain that was rewritten, cut or removed since. Exit code 1: the log was
+/// tampered with. Needs the right admin for all series.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    bates audit verify\n  \
+    bates audit verify --json >> heads.jsonl\n  \
+    bates audit verify --known heads.jsonl")]
+pub(crate) struct VerifyArgs {
+    /// What an earlier check with --json printed: each chain must still contain those records
+    #[arg(long, value_name = "FILE")]
+    known: Option<PathBuf>,
+
+    /// Print JSON, one chain per line
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+/// A chain, as `--json` prints it and `--known` reads it.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct ChainLine {
+    chain: String,
+    /// The number of its last record.
+    number: u64,
+    digest: String,
+    #[serde(default)]
+    records: u64,
+    #[serde(default)]
+    removed: u64,
+    #[serde(default)]
+    faults: Vec<String>,
+}
+
+impl VerifyArgs {
+    pub(crate) async fn run(&self, out: &mut Output) -> Result<Answer> {
+        let known = self.read_known()?;
+        let client = self.server.client()?;
+        let mut heads = client.chains().await?.iter().map(to_head).collect::<Result<Vec<_>>>()?;
+        // A chain that is gone has no head: all its known records are missing.
+        for ChainHead { chain, .. } in &known {
+            if !heads.iter().any(|head| head.chain == *chain) {
+                heads.push(ChainHead::new(chain));
+            }
+        }
+        let mut lines = Vec::new();
+        for head in heads {
+            lines.push(to_line(verify(&client, head, known.clone()).await?));
+        }
+        let is_good = lines.iter().all(|line| line.faults.is_empty());
+        if self.json {
+            lines.iter().try_for_each(|line| out.print_json(line))?;
+        } else {
+            print(out, &lines)?;
+        }
+        Ok(if is_good { Answer::Yes } else { Answer::No })
+    }
+
+    fn read_known(&self) -> Result<Vec<ChainHead>> {
+        let Some(file) = &self.known else { return Ok(Vec::new()) };
+        let context = || format!("cannot read {}", file.display());
+        let text = std::fs::read_to_string(file).with_context(context)?;
+        let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+        lines
+            .map(|(at, line)| {
+                let context = || format!("{} line {}: expected what --json prints", file.display(), at + 1);
+                let ChainLine { chain, number, digest, .. } =
+                    serde_json::from_str(line).with_context(context)?;
+                to_head(&api::ChainHead { chain, number, digest }).with_context(context)
+            })
+            .collect()
+    }
+}
+
+async fn verify(client: &Client, head: ChainHead, known: Vec<ChainHead>) -> Result<ChainReport> {
+    let mut verifier = ChainVerifier::new(&head.chain, known);
+    let mut after: Option<String> = None;
+    loop {
+        let page = client.chain_records(&head.chain, after.as_deref()).await?;
+        for operation in page.operations {
+            let number = operation.number;
+            // Records that were appended since the head was read belong to a later check.
+            if number > head.number {
+                return Ok(verifier.end(head));
+            }
+            let record = to_record(operation);
+            verifier.add(&record.with_context(|| format!("record {number} cannot be read"))?);
+        }
+        after = page.after;
+        if after.is_none() {
+            return Ok(verifier.end(head));
+        }
+    }
+}
+
+fn to_digest(text: &str) -> Result<ChainDigest> {
+    text.parse().map_err(|()| anyhow::anyhow!("{:?} is not a digest", output::sanitize(text)))
+}
+
+fn to_head(api::ChainHead { chain, number, digest }: &api::ChainHead) -> Result<ChainHead> {
+    Ok(ChainHead { chain: chain.as_str().into(), number: *number, digest: to_digest(digest)? })
+}
+
+fn to_record(of: api::Operation) -> Result<OperationRecord> {
+    let channel = Channel::from_name(&of.how).with_context(|| format!("unknown channel {:?}", of.how))?;
+    let kind = OperationKind::from_name(&of.kind).with_context(|| format!("unknown kind {:?}", of.kind))?;
+    Ok(OperationRecord {
+        chain: of.chain.into(),
+        number: of.number,
+        previous: to_digest(&of.previous)?,
+        digest: to_digest(&of.digest)?,
+        operation: Operation {
+            id: of.id.parse()?,
+            at: of.at.parse()?,
+            caller: of.who.into(),
+            channel,
+            kind,
+            series: of.series.map(|series| series.parse()).transpose()?,
+            subject: of.subject.into(),
+            before: of.before.map(Into::into),
+            after: of.after.map(Into::into),
+        },
+    })
+}
+
+fn to_line(ChainReport { head, records, removed, faults }: ChainReport) -> ChainLine {
+    ChainLine {
+        chain: head.chain.into(),
+        number: head.number,
+        digest: head.digest.to_string(),
+        records,
+        removed,
+        faults: faults.iter().map(ToString::to_string).collect(),
+    }
+}
+
+fn print(out: &mut Output, lines: &[ChainLine]) -> Result<()> {
+    if lines.is_empty() {
+        return writeln!(out, "the operations log is empty");
+    }
+    for ChainLine { chain, number, digest, records, removed, faults } in lines {
+        let chain = output::sanitize(chain);
+        let removed = match removed {
+            0 => String::new(),
+            removed => format!(", {removed} removed before by retention"),
+        };
+        if faults.is_empty() {
+            let checked = count_of(*records, "record");
+            writeln!(out, "{GOOD}ok{GOOD:#}  {chain}: {checked}{removed}; head {number} {digest}")?;
+        } else {
+            writeln!(out, "{BAD}no{BAD:#}  {chain}{removed}:")?;
+            faults.iter().try_for_each(|fault| writeln!(out, "    {fault}"))?;
+        }
+    }
+    Ok(())
+}
