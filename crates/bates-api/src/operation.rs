@@ -18,13 +18,13 @@ pub struct Operation {
     /// The channel: `http`, `library`, `command` or `server`.
     #[cfg_attr(feature = "schema", schema(example = "http"))]
     pub how: String,
-    /// What was done, such as `series_changed`.
+    /// The kind of change, such as `series_changed`.
     #[cfg_attr(feature = "schema", schema(example = "series_changed"))]
     pub kind: String,
     /// The series; absent if none, or several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<String>,
-    /// What was changed, besides the series: a scope, a document or a token.
+    /// The scope, document or token that was changed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub subject: String,
     /// The state before, if there was one.

@@ -22,7 +22,7 @@ impl Client {
 
     /// Adds a token. The answer has its secret, which is never shown again.
     pub async fn add_token(&self, request: &TokenRequest) -> Result<IssuedToken, Error> {
-        // Sent again only if it did not arrive: a token that was added has a secret that nobody knows.
+        // Sent again only if it did not arrive: the secret of a token that was added is lost with its answer.
         self.transport.post(Path::v1(["tokens"])?, request, Retry::IfBroken).await
     }
 

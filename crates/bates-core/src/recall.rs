@@ -54,7 +54,7 @@ pub(crate) async fn live_holders<S: Store>(
     let ended = alive.extract_if(.., |holder| holder.has_ended);
     let ended: Vec<Uuid> = ended.map(|holder| holder.node).collect();
     if !ended.is_empty() {
-        // These processes are known to have ended: nobody decided that they crashed.
+        // These processes are known to have ended: no operator decided it.
         store.write_off(series.clone(), epoch, ended, None).await?;
     }
     Ok(alive)

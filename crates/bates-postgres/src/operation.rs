@@ -76,7 +76,10 @@ impl OperationStore for PostgresStore {
     }
 
     async fn chains(&self) -> StoreResult<Vec<ChainHead>> {
-        let sql = "SELECT chain, number, digest FROM bates.operation_chain ORDER BY chain";
+        // Also chains whose head was removed by hand, at number 0.
+        let sql = "SELECT chain, coalesce(number, 0), coalesce(digest, ''::bytea)
+                   FROM (SELECT chain FROM bates.operation UNION SELECT chain FROM bates.operation_chain) AS known
+                   LEFT JOIN bates.operation_chain USING (chain) ORDER BY chain";
         Ok(self.query(sql, &[]).await?.iter().map(read_head).collect())
     }
 

@@ -2,7 +2,7 @@
 
 use bates_core::{
     ChainDigest, ChainHead, Channel, Operation, OperationFilter, OperationKind, OperationRecord,
-    OperationStore, StoreResult, host_name,
+    OperationStore, SeriesName, StoreResult, host_name,
 };
 use jiff::Timestamp;
 use rusqlite::types::Value;
@@ -35,7 +35,10 @@ impl OperationStore for SqliteStore {
     }
 
     async fn chains(&self) -> StoreResult<Vec<ChainHead>> {
-        let sql = "SELECT chain, number, digest FROM operation_chain ORDER BY chain";
+        // Also chains whose head was removed by hand, at number 0.
+        let sql = "SELECT chain, coalesce(number, 0), coalesce(digest, zeroblob(32))
+                   FROM (SELECT chain FROM operation UNION SELECT chain FROM operation_chain)
+                   LEFT JOIN operation_chain USING (chain) ORDER BY chain";
         self.read(|connection| rows(connection, sql, [], read_head))
     }
 
@@ -82,7 +85,7 @@ pub(crate) fn insert(transaction: &Transaction<'_>, record: &OperationRecord) ->
     let sql = "INSERT OR REPLACE INTO operation
                    (chain, number, previous, digest, id, at, caller, channel, kind, series, subject, before, after)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
-    let (at, series) = (at.as_microsecond(), series.as_ref().map(|series| series.as_str()));
+    let (at, series) = (at.as_microsecond(), series.as_ref().map(SeriesName::as_str));
     let values = params![
         chain,
         to_i64(*number),

@@ -16,7 +16,7 @@ pub struct CallerLimits {
     pub quota: Option<u64>,
 }
 
-/// A share of the quota that a node draws at once. A node that stops or crashes forfeits what is left of its slice.
+/// A share of the quota that a node draws at once. A node that stops or crashes forfeits the rest of its slice.
 const SLICES_PER_DAY: u64 = 200;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -87,7 +87,7 @@ impl<S: Store> Machine<S> {
         }
         let _drawing = allowance.drawing.lock().await;
         loop {
-            // Another caller may have drawn meanwhile, and others may take what was drawn.
+            // Another caller may have drawn meanwhile, and others may take those numbers.
             match allowance.try_take(count, self.elapsed()) {
                 Ok(()) => return Ok(()),
                 Err(Shortage::Rate(retry_after)) => return Err(exceeded(retry_after)),

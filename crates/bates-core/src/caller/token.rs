@@ -48,7 +48,7 @@ impl CallerToken {
     }
 }
 
-/// A compare-and-set of a token: `None` means that there is none of its name.
+/// A compare-and-set of a token: `None` means that no token has the name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenChange {
     pub name: Box<str>,

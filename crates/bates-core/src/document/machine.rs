@@ -133,12 +133,7 @@ impl<S: Store> Machine<S> {
         }
         content.check_depth()?;
         let OpenScope { scope, scope_id, .. } = self.open_scope(entry, params)?;
-        if self.dispenser.is_closing() {
-            return Err(self.dispenser.refusal(&entry.series, &scope_id.scope).into());
-        }
-        if entry.series.promise() == Promise::Ordered {
-            self.dispenser.stop_caching(&entry.series).await;
-        }
+        self.prepare_to_assign(entry, &scope_id).await?;
         let _permit = self.dispenser.permit(&scope_id)?;
         let key = idempotency.as_ref().map(|idempotency| idempotency.key.clone());
         let channel = if is_document { Channel::Document } else { Channel::Reservation };
@@ -165,6 +160,16 @@ impl<S: Store> Machine<S> {
             }
         }
         Ok(assignment)
+    }
+
+    async fn prepare_to_assign(&self, entry: &SeriesEntry, scope_id: &ScopeId) -> Result<(), DocumentError> {
+        if self.dispenser.is_closing() {
+            return Err(self.dispenser.refusal(&entry.series, &scope_id.scope).into());
+        }
+        if entry.series.promise() == Promise::Ordered {
+            self.dispenser.stop_caching(&entry.series).await;
+        }
+        Ok(())
     }
 
     pub async fn documents(

@@ -128,7 +128,7 @@ impl DocumentAction {
         Operation { series: Some(before.scope_id.series.clone()), ..operation }
     }
 
-    /// The operation of an action that changed so many documents.
+    /// The operation of an action that changed `count` documents.
     pub fn operation_on_all(self, operation: Operation, filter: &DocumentFilter, count: u64) -> Operation {
         let before = filter.state.map(DocumentState::name);
         operation.between(before, Some(&format!("{}: {count}", self.rule().to)))

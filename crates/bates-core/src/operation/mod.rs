@@ -77,7 +77,7 @@ pub struct Operation {
     pub kind: OperationKind,
     /// `None` if it concerns no series, or several.
     pub series: Option<SeriesName>,
-    /// What was changed, besides the series: a scope, a document or a token.
+    /// The scope, document or token that was changed.
     pub subject: Box<str>,
     pub before: Option<Box<str>>,
     pub after: Option<Box<str>>,

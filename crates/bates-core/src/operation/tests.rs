@@ -27,7 +27,9 @@ fn chain() -> (Vec<OperationRecord>, ChainHead) {
 
 fn verify(records: &[OperationRecord], head: &ChainHead, known: &[ChainHead]) -> Vec<ChainFault> {
     let mut verifier = ChainVerifier::new("host", known.to_vec());
-    records.iter().for_each(|record| verifier.add(record));
+    for record in records {
+        verifier.add(record);
+    }
     verifier.end(head.clone()).faults
 }
 

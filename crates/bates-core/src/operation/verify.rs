@@ -49,7 +49,9 @@ impl fmt::Display for ChainFault {
             }
             Self::Changed { number } => write!(f, "record {number} was changed"),
             Self::Unlinked { number } => write!(f, "record {number} does not follow the record before it"),
-            Self::OtherHead { number } => write!(f, "record {number}, the head of the chain, was replaced"),
+            Self::OtherHead { number } => {
+                write!(f, "the chain does not end with record {number}, as the store says")
+            }
             Self::OtherThanKnown { number } => {
                 write!(f, "record {number} is not the one that was verified earlier")
             }

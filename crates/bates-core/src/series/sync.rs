@@ -116,11 +116,7 @@ impl<S: Store> Machine<S> {
                 // store the description stays, because other nodes may have another configuration.
                 Some((SeriesOrigin::File, _)) if self.is_shared() => {}
                 Some((SeriesOrigin::File, _)) => {
-                    let change = DescriptionChange { before: Some(text), after: None };
-                    let actor = Actor { caller: "configuration", channel: Channel::Server };
-                    let operation = self.operation(actor, OperationKind::SeriesRetired, Some(&name));
-                    let operation = operation.between(change.before.as_deref(), None);
-                    self.store().describe(name, change, Some(operation)).await?;
+                    self.forget_description(name, text).await?;
                 }
                 Some((SeriesOrigin::Api, described)) if *described == text => {}
                 _ => {
@@ -139,6 +135,15 @@ impl<S: Store> Machine<S> {
         }
         report.changed |= self.sync_promises(&mut registry).await?;
         Ok((registry, report))
+    }
+
+    async fn forget_description(&self, series: SeriesName, text: Box<str>) -> MachineResult<()> {
+        let change = DescriptionChange { before: Some(text), after: None };
+        let actor = Actor { caller: "configuration", channel: Channel::Server };
+        let operation = self.operation(actor, OperationKind::SeriesRetired, Some(&series));
+        let operation = operation.between(change.before.as_deref(), None);
+        self.store().describe(series, change, Some(operation)).await?;
+        Ok(())
     }
 
     /// Reopens series of the configuration whose promise was changed since this process began.

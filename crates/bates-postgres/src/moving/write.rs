@@ -84,21 +84,7 @@ pub(super) async fn page(session: &Session, node: Uuid, page: &MovePage) -> Resu
             let records: Vec<&AuditRecord> = page.iter().collect();
             audit::insert(session, &records).await?;
         }
-        MovePage::Tokens(page) => {
-            for token in page {
-                caller::insert(session, token).await?;
-            }
-        }
-        MovePage::Operations(page) => {
-            for record in page {
-                operation::insert(session, record).await?;
-            }
-        }
-        MovePage::Chains(page) => {
-            for head in page {
-                operation::put_head(session, head).await?;
-            }
-        }
+        MovePage::Tokens(_) | MovePage::Operations(_) | MovePage::Chains(_) => callers(session, page).await?,
         MovePage::ClientLeases(page) => {
             for lease in page {
                 client_lease::put(session, lease).await?;
@@ -109,6 +95,29 @@ pub(super) async fn page(session: &Session, node: Uuid, page: &MovePage) -> Resu
                 crate::write::put_description(session, series, Some(description)).await?;
             }
         }
+    }
+    Ok(())
+}
+
+/// Tokens, and the log of what callers changed.
+async fn callers(session: &Session, page: &MovePage) -> Result<(), Failure> {
+    match page {
+        MovePage::Tokens(tokens) => {
+            for token in tokens {
+                caller::insert(session, token).await?;
+            }
+        }
+        MovePage::Operations(records) => {
+            for record in records {
+                operation::insert(session, record).await?;
+            }
+        }
+        MovePage::Chains(heads) => {
+            for head in heads {
+                operation::put_head(session, head).await?;
+            }
+        }
+        _ => {}
     }
     Ok(())
 }

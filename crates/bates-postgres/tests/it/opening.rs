@@ -133,10 +133,10 @@ async fn the_schema_plan_can_be_applied_by_hand_and_serving_needs_no_right_to_cr
     let store = open(&as_clerk, OpenMode::Existing).await.unwrap();
     pin_series(&store).await;
     assert_eq!(store.grant(request("a", 1, GrantPurpose::Issue)).await.unwrap().range.from(), 1);
-    for found in [999, 12] {
+    for found in [999, 13] {
         client.batch_execute(&format!("UPDATE bates.migration SET version = {found}")).await.unwrap();
         let refused = open(&url, OpenMode::New).await.err();
-        assert_eq!(refused, Some(OpenError::OtherVersion { found, needed: 13 }));
+        assert_eq!(refused, Some(OpenError::OtherVersion { found, needed: 14 }));
     }
 }
 

@@ -107,7 +107,7 @@ impl Access {
         peer.caller.with_grant(&self.contract)
     }
 
-    /// Whether every caller is accepted. Tokens of the store do not change that: whoever made them could take them back.
+    /// Whether every caller is accepted. Tokens of the store do not change that: any caller could revoke them.
     pub fn is_open(&self) -> bool {
         self.credentials.is_empty() && self.certificates.is_empty()
     }
@@ -131,7 +131,7 @@ impl Access {
     }
 
     /// The caller with this secret, connected as `peer`; `None` if the secret is wrong. Secrets are found by their digests:
-    /// the time of the search tells nothing about a secret, because nobody can choose the digest of a guess.
+    /// the time of the search tells nothing about a secret, because a caller cannot choose the digest of a guess.
     pub fn authenticate(&self, secret: &[u8], peer: &Caller) -> Option<Caller> {
         if self.is_open() {
             return Some(peer.with_grant(&self.all));
@@ -153,7 +153,7 @@ impl Access {
         let configured: HashSet<&str> = self.tokens.iter().map(|(name, _)| &**name).collect();
         let (mut valid, mut unreadable) = (HashMap::new(), Vec::new());
         for token in tokens.iter().filter(|token| !configured.contains(&*token.name)) {
-            match self.read_credential(token, &before) {
+            match read_credential(token, &before) {
                 Ok(stored) => valid.extend(token.valid_digests(now).map(|digest| (digest, stored.clone()))),
                 Err(name) => unreadable.push(name),
             }
@@ -179,27 +179,28 @@ impl Access {
             .map(|(_, grant)| grant.clone())
             .collect();
         self.stored.store(Arc::new(valid));
-        ended.iter().for_each(|grant| grant.has_ended.store(true, Ordering::Relaxed));
+        for grant in ended {
+            grant.has_ended.store(true, Ordering::Relaxed);
+        }
         unreadable
     }
+}
 
-    /// The credential of a token: with the allowance that it has already, if its limits are the same.
-    fn read_credential(
-        &self,
-        token: &CallerToken,
-        before: &HashMap<SecretDigest, StoredCredential>,
-    ) -> Result<StoredCredential, Box<str>> {
-        let grant = serde_json::from_str(&token.grant).ok();
-        let permissions = grant.and_then(|grant| build_permissions(&grant).ok());
-        let permissions = permissions.ok_or_else(|| token.name.clone())?;
-        let of_token = |known: &&StoredCredential| known.credential.name.as_deref() == Some(&*token.name);
-        let known = before.values().find(of_token).and_then(|known| known.credential.grant.allowance.clone());
-        let known = known.filter(|known| known.limits() == permissions.rates());
-        let allowance = known.or_else(|| allowance_of(&permissions));
-        let credential =
-            Credential { name: Some((&*token.name).into()), grant: Grant::new(permissions, allowance) };
-        Ok(StoredCredential { credential, text: token.grant.clone() })
-    }
+/// The credential of a token: with the allowance that it has already, if its limits are the same.
+fn read_credential(
+    token: &CallerToken,
+    before: &HashMap<SecretDigest, StoredCredential>,
+) -> Result<StoredCredential, Box<str>> {
+    let grant = serde_json::from_str(&token.grant).ok();
+    let permissions = grant.and_then(|grant| build_permissions(&grant).ok());
+    let permissions = permissions.ok_or_else(|| token.name.clone())?;
+    let of_token = |known: &&StoredCredential| known.credential.name.as_deref() == Some(&*token.name);
+    let known = before.values().find(of_token).and_then(|known| known.credential.grant.allowance.clone());
+    let known = known.filter(|known| known.limits() == permissions.rates());
+    let allowance = known.or_else(|| allowance_of(&permissions));
+    let credential =
+        Credential { name: Some((&*token.name).into()), grant: Grant::new(permissions, allowance) };
+    Ok(StoredCredential { credential, text: token.grant.clone() })
 }
 
 fn allowance_of(permissions: &Permissions) -> Option<Arc<Allowance>> {

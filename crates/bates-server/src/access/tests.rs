@@ -1,4 +1,4 @@
-//! Claims about secrets: only the right one is accepted, and one that has ended ends for whoever was admitted by it.
+//! Claims about secrets: only the right one is accepted, and callers that it admitted end with it.
 
 use super::*;
 

@@ -43,7 +43,7 @@ pub async fn a_token_changes_only_from_the_state_that_the_caller_saw<D: DataSet>
     assert!(change(&store, None, Some(first.clone())).await, "a repeated call changes nothing");
     assert!(!change(&store, None, Some(token("acme", 9))).await, "the name is taken");
     assert!(change(&store, Some(first.clone()), Some(rotated.clone())).await);
-    assert!(!change(&store, Some(first), None).await, "revoking what was rotated meanwhile");
+    assert!(!change(&store, Some(first), None).await, "it was rotated meanwhile");
     assert!(change(&store, None, Some(token("mail", 3))).await);
     let now = store.check_revision().await.expect("a read");
     assert!(now != seen || !store.is_shared(), "other nodes must notice the change");

@@ -7,7 +7,7 @@ use bates_core::{
 
 use super::exercise::{DataSet, definition, grant, open_pinned, request, scope_id, series};
 
-fn describing(before: Option<&str>, after: Option<&str>) -> DescriptionChange {
+pub(super) fn describing(before: Option<&str>, after: Option<&str>) -> DescriptionChange {
     DescriptionChange { before: before.map(Into::into), after: after.map(Into::into) }
 }
 
@@ -53,9 +53,8 @@ pub async fn a_promise_is_pinned_and_only_change_promise_changes_it<D: DataSet>(
     let other = store.pin(promised(Promise::Gapless), None).await;
     assert!(matches!(other, Err(StoreError::PromisePinned { .. })), "{other:?}");
     let name = || series("document");
-    let change = async |from, to, described| {
-        store.change_promise(name(), PromiseChange { from, to }, described, None).await
-    };
+    let change =
+        async |from, to, new| store.change_promise(name(), PromiseChange { from, to }, new, None).await;
     assert_eq!(change(Promise::Ordered, Promise::Gapless, None).await, Ok(false));
     for _ in 0..2 {
         let changed = change(Promise::Unique, Promise::Gapless, None).await;

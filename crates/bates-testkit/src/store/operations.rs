@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use bates_core::store::prelude::*;
 use bates_core::{
-    Actor, ChainReport, ChainVerifier, Channel, DescriptionChange, DocumentAction, DocumentFilter,
-    DocumentState, Operation, OperationFilter, OperationKind, OperationViewer, SeriesSet, Settlement, Store,
-    Verdict,
+    Actor, ChainReport, ChainVerifier, Channel, DocumentAction, DocumentFilter, DocumentState, Operation,
+    OperationFilter, OperationKind, OperationViewer, SeriesSet, Settlement, Store, Verdict,
 };
 use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::audit::moment;
+use super::descriptions::describing;
 use super::exercise::{DataSet, definition, open_pinned, positions, scope_id, series};
 use super::outbox::document;
 
@@ -46,7 +46,9 @@ async fn verify<S: Store>(store: &S) -> Vec<ChainReport> {
             let page = store.chain_records(head.chain.clone(), after, 7).await.expect("a read");
             let Some(last) = page.last() else { break };
             after = last.number;
-            page.iter().for_each(|record| verifier.add(record));
+            for record in &page {
+                verifier.add(record);
+            }
         }
         reports.push(verifier.end(head));
     }
@@ -67,10 +69,6 @@ pub async fn every_change_is_recorded_in_its_own_commit<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     store.pin(definition("invoice"), None).await.expect("a first pin");
     let of = |kind, micros| Some(operation(kind, "", micros));
-    let describing = |before: Option<&str>, after: Option<&str>| DescriptionChange {
-        before: before.map(Into::into),
-        after: after.map(Into::into),
-    };
     let (name, at) = (|| series("invoice"), || scope_id("a"));
     store.describe(name(), describing(None, Some("{}")), of(Kind::SeriesCreated, 1)).await.expect("a write");
     store.raise_floor(at(), 2_000, of(Kind::FloorRaised, 2)).await.expect("a write");

@@ -225,14 +225,33 @@ fn add_openg2p_series(tree: &mut Node, file: &Path, mistakes: &mut Mistakes) -> 
     Ok(Some(address.context("invalid database in DB_HOST, DB_PORT, DB_NAME, DB_USER or DB_PASSWORD")?))
 }
 
-fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<Config> {
+fn read_operations_retention(reader: &mut Reader<'_, '_>) -> Option<Duration> {
+    let days = reader.number("operations_retention_days", 400, 0..=36_500);
+    if (1..OPERATIONS_RETENTION_DAYS_MIN).contains(&days) {
+        let problem = format!(
+            "operations_retention_days is {days}; expected 0, which keeps the operations log forever, or at least \
+             {OPERATIONS_RETENTION_DAYS_MIN}"
+        );
+        reader.add_mistake("operations_retention_days", problem);
+    }
+    (days > 0).then(|| Duration::from_hours(24 * days))
+}
+
+/// Refuses a configuration that is no map. Unknown keys are mistakes, too.
+fn check_keys(tree: &Node, mistakes: &mut Mistakes) -> Option<()> {
+    let all = KEYS.join(", ");
     let Some(entries) = tree.entries() else {
-        mistakes.add(&tree.origin, format!("expected a map with {}", KEYS.join(", ")));
+        mistakes.add(&tree.origin, format!("expected a map with {all}"));
         return None;
     };
     for (key, node) in entries.iter().filter(|(key, _)| !KEYS.contains(&&**key)) {
-        mistakes.add(&node.origin, format!("unknown key {key}; expected one of {}", KEYS.join(", ")));
+        mistakes.add(&node.origin, format!("unknown key {key}; expected one of {all}"));
     }
+    Some(())
+}
+
+fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<Config> {
+    check_keys(tree, mistakes)?;
     let mut reader = Reader { tree, mistakes };
     let store = store::read_store(&mut reader);
     let access = access::read_access(&mut reader);
@@ -243,16 +262,8 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<C
     transport.check(&mut reader, [("http", http), ("resp", resp)]);
     let attempts = reader.number("outbox_tries", 5, 1..=100);
     let hours = reader.number("outbox_retention_hours", 7 * 24, 0..=876_000);
-    let days = reader.number("operations_retention_days", 400, 0..=36_500);
-    if (1..OPERATIONS_RETENTION_DAYS_MIN).contains(&days) {
-        let problem = format!(
-            "operations_retention_days is {days}; expected 0, which keeps the operations log forever, or at least \
-             {OPERATIONS_RETENTION_DAYS_MIN}"
-        );
-        reader.add_mistake("operations_retention_days", problem);
-    }
     let minutes = reader.number("reconcile_minutes", 60, 0..=1_000_000);
-    let openg2p_without_secret = reader.flag("openg2p_without_secret");
+    let without_secret = reader.flag("openg2p_without_secret");
     let series = series::read(tree.get("series"), mistakes);
     Some(Config {
         store: store?,
@@ -267,8 +278,8 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<C
         document_sources: series.document_sources,
         attempts_max: u32::try_from(attempts).unwrap_or(5),
         retention: Duration::from_hours(hours),
-        operations_retention: (days > 0).then(|| Duration::from_hours(24 * days)),
-        openg2p_without_secret,
+        operations_retention: read_operations_retention(&mut Reader { tree, mistakes }),
+        openg2p_without_secret: without_secret,
         id_generator_database: None,
         reconcile_period: (minutes > 0).then(|| Duration::from_mins(minutes)),
         file,

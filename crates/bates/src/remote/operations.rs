@@ -1,4 +1,5 @@
 //! `bates operations`: lists who changed what.
+#![allow(clippy::doc_markdown, reason = "clap prints these comments as they are")]
 
 use bates_api::Operation;
 use clap::Args;

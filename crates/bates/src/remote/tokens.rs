@@ -226,7 +226,7 @@ impl SecretArgs {
             return writeln!(out, "{secret}");
         }
         let Token { name, expires, previous_ends, .. } = &issued.token;
-        writeln!(out, "{}", secret)?;
+        writeln!(out, "{secret}")?;
         let name = output::sanitize(name);
         output::print_note(&format!("this is the only time that the secret of {name} is shown: keep it now"));
         if let Some(ends) = previous_ends {

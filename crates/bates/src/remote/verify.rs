@@ -1,6 +1,7 @@
 //! `bates audit verify`: reads the operations log from a server and checks its chains here. Must never trust the server to
 //! check itself.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
@@ -57,16 +58,13 @@ impl VerifyArgs {
     pub(crate) async fn run(&self, out: &mut Output) -> Result<Answer> {
         let known = self.read_known()?;
         let client = self.server.client()?;
-        let mut heads = client.chains().await?.iter().map(to_head).collect::<Result<Vec<_>>>()?;
         // A chain that is gone has no head: all its known records are missing.
-        for ChainHead { chain, .. } in &known {
-            if !heads.iter().any(|head| head.chain == *chain) {
-                heads.push(ChainHead::new(chain));
-            }
-        }
+        let of_store = client.chains().await?.into_iter().map(|head| head.chain);
+        let chains: BTreeSet<String> =
+            of_store.chain(known.iter().map(|head| head.chain.to_string())).collect();
         let mut lines = Vec::new();
-        for head in heads {
-            lines.push(to_line(verify(&client, head, known.clone()).await?));
+        for chain in chains {
+            lines.push(to_line(verify(&client, &chain, known.clone()).await?));
         }
         let is_good = lines.iter().all(|line| line.faults.is_empty());
         if self.json {
@@ -93,25 +91,37 @@ impl VerifyArgs {
     }
 }
 
-async fn verify(client: &Client, head: ChainHead, known: Vec<ChainHead>) -> Result<ChainReport> {
-    let mut verifier = ChainVerifier::new(&head.chain, known);
-    let mut after: Option<String> = None;
+/// Reads a chain to its end, and its head afterwards: a record may be appended meanwhile, but none is past the head.
+async fn verify(client: &Client, chain: &str, known: Vec<ChainHead>) -> Result<ChainReport> {
+    let (mut verifier, mut last) = (ChainVerifier::new(chain, known), 0);
     loop {
-        let page = client.chain_records(&head.chain, after.as_deref()).await?;
-        for operation in page.operations {
-            let number = operation.number;
-            // Records that were appended since the head was read belong to a later check.
-            if number > head.number {
-                return Ok(verifier.end(head));
-            }
-            let record = to_record(operation);
-            verifier.add(&record.with_context(|| format!("record {number} cannot be read"))?);
+        let before = last;
+        while let Some(end) = read_page(client, chain, last, &mut verifier).await? {
+            last = end;
         }
-        after = page.after;
-        if after.is_none() {
+        let head = client.chains().await?.into_iter().find(|head| head.chain == chain);
+        let head = head.map_or_else(|| Ok(ChainHead::new(chain)), |head| to_head(&head))?;
+        if last >= head.number || last == before {
             return Ok(verifier.end(head));
         }
     }
+}
+
+/// Adds the records after a number. Returns the number of the last one; `None` if there are no more.
+async fn read_page(
+    client: &Client,
+    chain: &str,
+    after: u64,
+    verifier: &mut ChainVerifier,
+) -> Result<Option<u64>> {
+    let page = client.chain_records(chain, Some(&after.to_string())).await?;
+    let mut last = None;
+    for operation in page.operations {
+        let number = operation.number;
+        verifier.add(&to_record(operation).with_context(|| format!("record {number} cannot be read"))?);
+        last = Some(number);
+    }
+    Ok(last)
 }
 
 fn to_digest(text: &str) -> Result<ChainDigest> {

@@ -1,7 +1,8 @@
-//! Records in the operations log when a server starts with another configuration than before: whoever edits the file can
-//! change series, callers and audits too. Must never record a secret.
+//! Records in the operations log when a server starts with another configuration than before: a person who edits
+//! the file changes series, callers and audits too. Must never record a secret.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use anyhow::Result;
 use bates_core::{
@@ -44,7 +45,7 @@ async fn last_recorded<S: Store>(machine: &Machine<S>) -> Result<Option<Box<str>
     }
 }
 
-/// The part of the configuration that decides who may do what, and what is recorded.
+/// The part of the configuration that decides on rights and records.
 fn describe<S: Store>(machine: &Machine<S>, config: &Config) -> Value {
     let registry = machine.registry();
     let of_file = registry.entries().filter(|entry| entry.origin() == SeriesOrigin::File);
@@ -64,11 +65,17 @@ fn describe<S: Store>(machine: &Machine<S>, config: &Config) -> Value {
     })
 }
 
-/// Accepts the tokens that this node knows now, and notes those that it cannot read, once.
-pub(super) fn apply_tokens<S: Store>(machine: &Machine<S>, access: &Access, noted: &mut Vec<Box<str>>) {
-    let unreadable = access.apply_tokens(&machine.tokens(), machine.now());
-    for name in unreadable.iter().filter(|name| !noted.contains(name)) {
-        crate::output::print_note(&format!("the token {name:?} of the store cannot be read and is refused"));
-    }
-    *noted = unreadable;
+/// Accepts the tokens that this node knows, now and at each call, and notes those that it cannot read, once.
+pub(super) fn token_reader<S: Store>(machine: Arc<Machine<S>>, access: Arc<Access>) -> impl FnMut() {
+    let mut noted: Vec<Box<str>> = Vec::new();
+    let mut apply = move || {
+        let unreadable = access.apply_tokens(&machine.tokens(), machine.now());
+        for name in unreadable.iter().filter(|name| !noted.contains(name)) {
+            let problem = format!("the token {name:?} of the store cannot be read and is refused");
+            crate::output::print_note(&problem);
+        }
+        noted = unreadable;
+    };
+    apply();
+    apply
 }

@@ -97,10 +97,8 @@ async fn serve(store: impl Store, mut config: Config, out: &mut Output) -> Resul
     configured::record_change(&machine, &config).await?;
     print_banner(out, &machine, &config, http.as_ref(), resp.as_ref())?;
     let mut tasks = Background::start(&machine, EVICTION_PERIOD, config.retention);
-    let (known, access, mut noted) = (machine.clone(), config.access.clone(), Vec::new());
-    configured::apply_tokens(&known, &access, &mut noted);
-    let apply = move || configured::apply_tokens(&known, &access, &mut noted);
-    tasks.endless.spawn(sync_series(machine.clone(), apply));
+    let apply_tokens = configured::token_reader(machine.clone(), config.access.clone());
+    tasks.endless.spawn(sync_series(machine.clone(), apply_tokens));
     if let Some(retention) = config.operations_retention {
         tasks.endless.spawn(prune_operations(machine.clone(), retention));
     }

@@ -61,7 +61,7 @@ struct Data {
     gaps: BTreeMap<(ScopeId, u64), Gap>,
     records: BTreeMap<(Timestamp, Uuid), AuditRecord>,
     tokens: BTreeMap<Box<str>, CallerToken>,
-    /// By caller, the last day (since 1970) and what was drawn on it.
+    /// By caller, the last day (since 1970) and how much it drew then.
     quotas: BTreeMap<Box<str>, (i64, u64)>,
     /// By chain and number.
     operations: BTreeMap<(Box<str>, u64), OperationRecord>,

@@ -2,9 +2,9 @@
 
 use bates_core::ledger::IdempotencyKey;
 use bates_core::{
-    Assignment, AuditRecord, Gap, Idempotency, MarkChange, MoveMark, MovePage, MoveStore, MovedAdoptions,
-    MovedDocument, MovedKey, MovedScope, OperationRecord, PinnedSeries, Pool, Position, RangeSet, ScopeId,
-    ScopeKey, SeriesName, StoreError,
+    Assignment, AuditRecord, CallerToken, Gap, Idempotency, MarkChange, MoveMark, MovePage, MoveStore,
+    MovedAdoptions, MovedDocument, MovedKey, MovedScope, OperationRecord, PinnedSeries, Pool, Position,
+    RangeSet, ScopeId, ScopeKey, SeriesName, StoreError,
 };
 use uuid::Uuid;
 
@@ -125,17 +125,9 @@ impl Data {
                 let key = |gap: &Gap| (gap.scope_id.clone(), gap.missing.range.from());
                 self.gaps.extend(gaps.into_iter().map(|gap| (key(&gap), gap)));
             }
-            MovePage::Records(records) => {
-                let key = |record: &AuditRecord| (record.stamp.at, record.id);
-                self.records.extend(records.into_iter().map(|record| (key(&record), record)));
-            }
-            MovePage::Tokens(tokens) => {
-                self.tokens.extend(tokens.into_iter().map(|token| (token.name.clone(), token)));
-            }
-            MovePage::Operations(records) => {
-                let key = |record: &OperationRecord| (record.chain.clone(), record.number);
-                self.operations.extend(records.into_iter().map(|record| (key(&record), record)));
-            }
+            MovePage::Records(records) => self.write_records(records),
+            MovePage::Tokens(tokens) => self.write_tokens(tokens),
+            MovePage::Operations(records) => self.write_operations(records),
             MovePage::Chains(heads) => {
                 self.chains.extend(heads.into_iter().map(|head| (head.chain.clone(), head)));
             }
@@ -150,6 +142,19 @@ impl Data {
             }
         }
         Ok(())
+    }
+
+    fn write_records(&mut self, records: Vec<AuditRecord>) {
+        self.records.extend(records.into_iter().map(|record| ((record.stamp.at, record.id), record)));
+    }
+
+    fn write_tokens(&mut self, tokens: Vec<CallerToken>) {
+        self.tokens.extend(tokens.into_iter().map(|token| (token.name.clone(), token)));
+    }
+
+    fn write_operations(&mut self, records: Vec<OperationRecord>) {
+        let key = |record: &OperationRecord| (record.chain.clone(), record.number);
+        self.operations.extend(records.into_iter().map(|record| (key(&record), record)));
     }
 
     fn write_adopted(&mut self, series: &SeriesName, scopes: Vec<MovedAdoptions>) {

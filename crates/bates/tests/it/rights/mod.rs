@@ -1,7 +1,10 @@
 //! Rights of callers, on a server process: what a token may see and do, and that nothing of another tenant is shown.
 
+mod allowances;
 mod matrix;
+mod operations;
 mod tenants;
+mod tokens;
 
 use std::path::Path;
 use std::process::Command;
@@ -86,7 +89,14 @@ impl Rig {
                 String::new()
             }
             "confirm_reservation" | "void_reservation" => {
-                text(self.ask("shared", "POST /v1/series/acme.letter/reservations", ""), "token")
+                let owner = if caller == "take" { caller } else { ACME };
+                text(self.ask(owner, "POST /v1/series/acme.letter/reservations", ""), "token")
+            }
+            "rotate_token" | "revoke_token" => {
+                let body = r#"{"name":"acme.spare","grant":{"may":["admin"],"series":["acme.*"]}}"#;
+                let (status, answer) = self.ask(ACME, "POST /v1/tokens", body);
+                assert!(status == 201 || status == 409, "{answer}");
+                "acme.spare".to_owned()
             }
             "return_lease" => {
                 let owner = if caller == "take" { caller } else { ACME };

@@ -1,0 +1,80 @@
+//! Rates and quotas of callers on server processes.
+
+use serde_json::{Value, json};
+
+use super::super::audit::ask_as;
+use super::super::cluster::Cluster;
+use super::super::running::{Client, Server};
+
+const SHARED: &str = "the shared secret";
+
+const CONFIGURATION: &str = r#"
+secret: the shared secret
+tokens:
+  slow: { secret: the slow one, may: [take], rate: 10/s }
+  small: { secret: the small one, may: [take], quota: 100/day }
+series:
+  ticket: { pattern: "{seq}", key: "ticket:{name}" }
+  bill: { pattern: "B-{seq}", promise: gapless }
+"#;
+
+/// How many of these many requests for one number were answered, over both protocols in turn.
+fn take(server: &Server, secret: &str, requests: usize) -> usize {
+    let mut client = Client::connect(server.port).unwrap();
+    assert_eq!(client.send(&["AUTH", secret]).unwrap(), "+OK");
+    let mut take = |at: usize| match at % 4 {
+        0 => client.incr("ticket:a").is_some(),
+        1 => {
+            let answer = client.send(&["BATES.NEXT", "bill"]).unwrap();
+            // The number follows its length; an error is one line.
+            answer.starts_with('$') && client.line().is_some()
+        }
+        2 => ask_as(server.http, secret, "POST /v1/series/bill/next", "").0 == 200,
+        _ => ask_as(server.http, secret, "POST /v1/series/bill/reservations", "").0 == 201,
+    };
+    (0..requests).map(&mut take).filter(|is_answered| *is_answered).count()
+}
+
+#[test]
+fn a_quota_holds_over_all_nodes_protocols_and_restarts() {
+    let cluster = Cluster::start_with(CONFIGURATION);
+    let (one, two) = (cluster.node(), cluster.node());
+    let secret = "the small one";
+    let (status, answer) = ask_as(one.http, secret, "POST /v1/series/bill/next?count=101", "");
+    assert_eq!((status, answer["code"].as_str()), (429, Some("rate_exceeded")), "{answer}");
+    assert_eq!(ask_as(one.http, secret, "POST /v1/series/bill/next?count=30", "").0, 200);
+    let taken = take(&two, secret, 20) + take(&one, secret, 20);
+    assert_eq!(taken, 40);
+    one.stop();
+    let one = cluster.node();
+    let rest = std::iter::from_fn(|| (take(&one, secret, 1) + take(&two, secret, 1)).checked_sub(1)).count();
+    assert!(rest <= 30, "{rest} answered after 70 of 100");
+    let refused = ask_as(two.http, secret, "POST /v1/series/bill/next", "");
+    assert_eq!(refused.0, 429, "{}", refused.1);
+    assert!(refused.1["detail"].as_str().unwrap().contains("quota of 100"), "{}", refused.1);
+    assert_eq!(ask_as(two.http, SHARED, "POST /v1/series/bill/next", "").0, 200, "others go on");
+}
+
+#[test]
+fn a_rate_refuses_with_busy_and_a_time_to_wait() {
+    let cluster = Cluster::start_with(CONFIGURATION);
+    let node = cluster.node();
+    let secret = "the slow one";
+    let (status, answer) = ask_as(node.http, secret, "POST /v1/series/bill/next?count=1000", "");
+    assert_eq!(status, 200, "a large request passes and is paid off afterwards: {answer}");
+    assert_eq!(take(&node, secret, 8), 0, "nothing for the next 99 seconds");
+    let mut client = Client::connect(node.port).unwrap();
+    client.send(&["AUTH", secret]).unwrap();
+    let refused = client.incr_raw("ticket:a").unwrap();
+    assert!(refused.starts_with("-BUSY rate_exceeded"), "{refused}");
+    let request = "POST /v1/series/bill/next HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+                   Authorization: Bearer the slow one\r\nContent-Length: 0\r\n\r\n";
+    let (_, head, _) = super::super::http::exchange(node.http, request.as_bytes());
+    let header =
+        head.lines().find_map(|line| line.to_lowercase().strip_prefix("retry-after: ")?.parse().ok());
+    let seconds: u64 = header.expect("Retry-After");
+    assert!((90..=100).contains(&seconds), "{seconds}");
+    // A refusal takes no number: the gapless series goes on without a hole.
+    let (_, next): (_, Value) = ask_as(node.http, SHARED, "POST /v1/series/bill/next", "");
+    assert_eq!(next, json!({ "ids": ["B-1001"] }));
+}

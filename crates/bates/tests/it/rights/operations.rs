@@ -1,0 +1,182 @@
+//! The operations log on real stores: every change is in it with its caller, and a removed or changed row is found.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::super::audit::ask_as;
+use super::super::cluster::Cluster;
+use super::super::running::Server;
+use super::{ACME, Rig};
+
+const SHARED: &str = "the shared secret";
+
+fn start(data: &Path) -> Server {
+    Server::start_with(data, "127.0.0.1:0", &[("BATES_SECRET", SHARED)])
+}
+
+/// Runs `bates audit verify`: its exit code and its output.
+fn verify(port: u16, words: &[&str]) -> (Option<i32>, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_bates"))
+        .args(["audit", "verify", "--url", &format!("http://127.0.0.1:{port}")])
+        .args(words)
+        .env("BATES_SECRET", SHARED)
+        .output()
+        .unwrap();
+    (output.status.code(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+}
+
+fn kinds(port: u16) -> Vec<(String, String)> {
+    let (status, page) = ask_as(port, SHARED, "GET /v1/operations", "");
+    assert_eq!(status, 200, "{page}");
+    let text = |operation: &Value, field: &str| operation[field].as_str().unwrap_or_default().to_owned();
+    let operations = page["operations"].as_array().expect("operations").iter();
+    operations.map(|operation| (text(operation, "kind"), text(operation, "who"))).collect()
+}
+
+#[test]
+fn every_change_of_a_caller_is_recorded_with_its_name() {
+    let rig = Rig::start();
+    let done = |caller: &str, request: &str, body: Value| {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let (status, answer) = rig.ask(caller, request, &body);
+        assert!(status < 300, "{request}: {answer}");
+        answer
+    };
+    done(ACME, "PUT /v1/series/acme.new", json!({ "pattern": "N-{seq}" }));
+    done(ACME, "PATCH /v1/series/acme.new", json!({ "audit": true }));
+    done("define", "PATCH /v1/series/acme.new", json!({ "audit": false }));
+    done(ACME, "PATCH /v1/series/acme.new", json!({ "promise": "gapless" }));
+    let document = done(ACME, "POST /v1/series/acme.letter/documents", json!({ "document": { "a": 1 } }));
+    let retry = format!("POST /v1/outbox/{}/retry", document["event"].as_str().unwrap());
+    rig.ask("operate", &retry, "");
+    done(ACME, "DELETE /v1/series/acme.new", Value::Null);
+    // Refused, and changes that are none: not recorded.
+    assert_eq!(rig.ask("other", "DELETE /v1/series/acme.letter", "").0, 404);
+    assert_eq!(rig.ask("read", "PATCH /v1/series/acme.letter", "{}").0, 403);
+    done(ACME, "POST /v1/series/acme.letter/next", Value::Null);
+    let (_, log) = rig.ask("shared", "GET /v1/operations", "");
+    let of = |operation: &Value, field: &str| operation[field].as_str().unwrap_or_default().to_owned();
+    let operations = log["operations"].as_array().unwrap();
+    let seen: Vec<_> = operations
+        .iter()
+        .filter(|operation| !of(operation, "kind").starts_with("document"))
+        .map(|operation| (of(operation, "kind"), of(operation, "who")))
+        .collect();
+    let expected = [
+        ("configuration_changed", "configuration"),
+        ("series_created", ACME),
+        ("series_changed", ACME),
+        ("series_changed", "define"),
+        ("promise_changed", ACME),
+        ("series_changed", ACME),
+        ("series_retired", ACME),
+    ];
+    assert_eq!(seen, expected.map(|(kind, who)| (kind.to_owned(), who.to_owned())), "{log}");
+    let switched_off = operations.iter().find(|operation| of(operation, "who") == "define").unwrap();
+    assert!(of(switched_off, "before").contains(r#""audit":true"#), "{switched_off}");
+    assert!(!of(switched_off, "after").contains("audit"), "{switched_off}");
+    // Another tenant sees nothing of it, and cannot shorten it.
+    let (_, other) = rig.ask_text("other", "GET /v1/operations", "");
+    assert!(!other.contains("acme"), "{other}");
+    for (caller, request) in [(ACME, "GET /v1/operations/chains"), ("admin", "GET /v1/operations/chains")] {
+        assert_eq!(rig.ask(caller, request, "").0, 403, "{caller}");
+    }
+}
+
+#[test]
+fn secrets_are_in_no_record() {
+    let rig = Rig::start();
+    let grant = json!({ "name": "helper", "grant": { "may": ["read"] } }).to_string();
+    let (_, added) = rig.ask("shared", "POST /v1/tokens", &grant);
+    let secret = added["secret"].as_str().expect("a secret");
+    let (_, log) = rig.ask_text("shared", "GET /v1/operations", "");
+    assert!(log.contains("token_added") && !log.contains(secret) && !log.contains("the acme one"), "{log}");
+}
+
+#[test]
+fn a_start_with_another_configuration_is_recorded_and_one_with_the_same_is_not() {
+    let data = tempfile::tempdir().unwrap();
+    for _ in 0..2 {
+        start(data.path()).stop();
+    }
+    let changed = [("BATES_SECRET", SHARED), ("BATES_SERIES__SHORT__AUDIT", "true")];
+    let server = Server::start_with(data.path(), "127.0.0.1:0", &changed);
+    let expected = ("configuration_changed".to_owned(), "configuration".to_owned());
+    assert_eq!(kinds(server.http), [expected.clone(), expected]);
+}
+
+/// Removes or changes each row of a stopped store in turn, as someone with a shell could.
+#[test]
+fn a_removed_or_changed_row_of_a_data_folder_is_found() {
+    let data = tempfile::tempdir().unwrap();
+    let server = start(data.path());
+    for at in 0..4 {
+        let path = format!("PUT /v1/series/new{at}");
+        assert_eq!(ask_as(server.http, SHARED, &path, r#"{"pattern":"{seq}"}"#).0, 201);
+    }
+    let (code, output) = verify(server.http, &[]);
+    assert!(code == Some(0) && output.contains("5 records"), "{output}");
+    server.stop();
+    let tampering = [
+        "DELETE FROM operation WHERE number = 1",
+        "DELETE FROM operation WHERE number = 3",
+        "DELETE FROM operation WHERE number = 5",
+        "DELETE FROM operation",
+        "UPDATE operation SET caller = 'mallory' WHERE number = 2",
+        "UPDATE operation SET after = NULL WHERE number = 4",
+        "UPDATE operation SET number = number + 10",
+        "UPDATE operation_chain SET number = 4, digest = (SELECT digest FROM operation WHERE number = 4)",
+        "DELETE FROM operation_chain",
+    ];
+    for sql in tampering {
+        let copy = tempfile::tempdir().unwrap();
+        for file in std::fs::read_dir(data.path()).unwrap().map(Result::unwrap) {
+            std::fs::copy(file.path(), copy.path().join(file.file_name())).unwrap();
+        }
+        let database = rusqlite::Connection::open(copy.path().join("bates.db")).unwrap();
+        database.execute(sql, []).unwrap();
+        drop(database);
+        let server = start(copy.path());
+        let (code, output) = verify(server.http, &[]);
+        assert!(code == Some(1) && output.contains("no  "), "{sql}: {output}");
+        server.stop();
+    }
+}
+
+/// A chain that was rewritten is consistent; the head that was printed earlier shows it.
+#[test]
+fn a_chain_that_was_rewritten_or_is_gone_is_found_by_its_earlier_head() {
+    let cluster =
+        Cluster::start_with(&format!("secret: {SHARED}\nseries:\n  a: {{ pattern: \"{{seq}}\" }}\n"));
+    let node = cluster.node();
+    assert_eq!(ask_as(node.http, SHARED, "PUT /v1/series/new", r#"{"pattern":"{seq}"}"#).0, 201);
+    let (code, heads) = verify(node.http, &["--json"]);
+    assert_eq!(code, Some(0), "{heads}");
+    let known = cluster.file("heads.jsonl", &heads);
+    assert_eq!(verify(node.http, &["--known", &known]).0, Some(0));
+    cluster.query("DELETE FROM bates.operation_chain");
+    assert_eq!(verify(node.http, &[]).0, Some(1), "records without a head");
+    cluster.query("DELETE FROM bates.operation");
+    let (code, output) = verify(node.http, &[]);
+    assert_eq!(code, Some(0), "nothing is left that could show it: {output}");
+    let (code, output) = verify(node.http, &["--known", &known]);
+    assert!(code == Some(1) && output.contains("missing"), "{output}");
+}
+
+/// Commands on the store name the user of the system.
+#[test]
+fn a_floor_that_a_command_raised_is_recorded_with_its_user() {
+    let cluster =
+        Cluster::start_with(&format!("secret: {SHARED}\nseries:\n  a: {{ pattern: \"{{seq}}\" }}\n"));
+    let node = cluster.node();
+    let (is_good, output) = cluster.bates(&["floor", "a", "5000"]);
+    assert!(is_good, "{output}");
+    let (_, log) = ask_as(node.http, SHARED, "GET /v1/operations?kind=floor_raised", "");
+    let [raised] = &**log["operations"].as_array().unwrap() else { panic!("one operation: {log}") };
+    assert_eq!((raised["how"].as_str(), raised["before"].as_str()), (Some("command"), Some("1")));
+    assert_eq!((raised["after"].as_str(), raised["series"].as_str()), (Some("5000"), Some("a")));
+    assert!(raised["who"].as_str().unwrap().contains(" on "), "{raised}");
+    assert_eq!(verify(node.http, &[]).0, Some(0));
+}
