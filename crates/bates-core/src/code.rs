@@ -198,6 +198,15 @@ table! {
     UNAUTHORIZED: "unauthorized", 401, "NOAUTH", exit 2, burns false,
         "The secret is missing or wrong.",
         "Send `Authorization: Bearer SECRET`, or `AUTH SECRET` in the Redis protocol.";
+    TOO_MANY_REQUESTS: "too_many_requests", 429, "BUSY", exit 3, burns false,
+        "Too many wrong secrets, or too many requests without a secret, came from the address of the caller. A secret was not checked.",
+        "Wait as long as `Retry-After` says. Look for a program with an old secret; behind a proxy all callers have its address.";
+    TOO_MANY_CONNECTIONS: "too_many_connections", 503, "BUSY", exit 3, burns false,
+        "The server, or the address of the caller, has as many connections as it may.",
+        "Close connections that are not used, or raise `connections_max` or `connections_per_address_max`.";
+    OVERLOADED: "overloaded", 503, "BUSY", exit 3, burns false,
+        "The memory for requests and answers that are under way is used up.",
+        "Try again in a moment; send less at a time, read answers, or raise `memory_max_mb`.";
     NOT_FOUND: "not_found", 404, "ERR", exit 2, burns false,
         "Nothing is at this path.",
         "Compare the path with `/docs`.";

@@ -4,6 +4,7 @@
 //! Must never contain a numbering rule, and never access a store directly: both belong to the core and its adapters.
 
 mod access;
+mod defense;
 pub mod http;
 mod port;
 pub mod resp;
@@ -11,4 +12,5 @@ pub mod series;
 mod tls;
 
 pub use access::{Access, Caller, Peer, QUOTA_MAX, RATE_MAX, build_permissions};
+pub use defense::{Defense, DefenseSettings};
 pub use tls::{Tls, TlsError, TlsFiles};

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderValue, Request, header};
+use axum::response::{IntoResponse, Response};
 use bates_core::ErrorCode;
 
 use super::openg2p;
 use super::problem::{Problem, Result};
-use crate::{Access, Caller, Peer, Tls};
+use crate::defense::{SecretRefusal, Slot};
+use crate::{Access, Caller, Defense, Peer, Tls};
 
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -26,6 +28,38 @@ pub struct Settings {
     pub write_timeout: Duration,
     /// `None`: plain text. A handshake may take as long as a request head.
     pub tls: Option<Arc<Tls>>,
+    /// Both ports should have the same.
+    pub defense: Arc<Defense>,
+}
+
+/// Why a request is refused.
+pub(super) enum Refusal {
+    Problem(Problem),
+    /// Too many requests, of which the next may come after this time. The connection ends, so that each further one costs
+    /// its sender more than the server.
+    TooMany(Duration, &'static str),
+}
+
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem)
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Problem(problem) => problem.into_response(),
+            Self::TooMany(wait, detail) => {
+                let mut response = Problem::new(ErrorCode::TOO_MANY_REQUESTS, detail).into_response();
+                // Rounded up: a client that comes at this time is served.
+                let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+                response.headers_mut().insert(header::RETRY_AFTER, seconds.max(1).into());
+                response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+                response
+            }
+        }
+    }
 }
 
 impl Settings {
@@ -33,27 +67,40 @@ impl Settings {
     pub fn new(access: Arc<Access>) -> Self {
         let minute = Duration::from_mins(1);
         let (head_timeout, body_timeout, write_timeout) = (minute, minute / 2, minute);
-        let (openg2p_is_open, hosts) = (false, Vec::new());
-        Self { access, head_timeout, body_timeout, openg2p_is_open, hosts, write_timeout, tls: None }
+        let (openg2p_is_open, hosts, defense) = (false, Vec::new(), Arc::default());
+        Self { access, head_timeout, body_timeout, openg2p_is_open, hosts, write_timeout, tls: None, defense }
     }
 
     /// The caller of a request that arrived on the connection of `peer`, or why the request is refused.
-    pub(super) fn admit<B>(&self, request: &Request<B>, peer: &Peer) -> Result<Caller> {
+    pub(super) fn admit<B>(
+        &self,
+        request: &Request<B>,
+        peer: &Peer,
+        slot: &Slot,
+    ) -> Result<Caller, Refusal> {
         let path = request.uri().path();
+        if is_probe(path) {
+            return Ok(peer.caller.clone());
+        }
         if is_public(path) {
+            self.count_stranger(slot)?;
             return Ok(peer.caller.clone());
         }
         // A wrong secret is refused even where none is needed.
         let has_no_secret = !request.headers().contains_key(header::AUTHORIZATION);
         let is_open = self.openg2p_is_open && openg2p::is_contract_path(path) && has_no_secret;
         let contract_caller = || is_open.then(|| self.access.admit_to_contract(peer));
-        let caller = self.authenticate(request.headers(), peer).or_else(contract_caller);
-        let detail = "send the header Authorization: Bearer <secret>";
-        let caller = caller.ok_or_else(|| Problem::new(ErrorCode::UNAUTHORIZED, detail))?;
+        let caller = self.authenticate(request.headers(), peer, slot)?.or_else(contract_caller);
+        let Some(caller) = caller else {
+            self.count_stranger(slot)?;
+            let detail = "send the header Authorization: Bearer <secret>";
+            return Err(Problem::new(ErrorCode::UNAUTHORIZED, detail).into());
+        };
+        slot.set_authenticated(!is_open);
         // Without these checks, any web page opened in a browser on this machine could take numbers.
         if is_cross_origin(request.headers()) {
             let detail = "the request comes from a web page of another site";
-            return Err(Problem::new(ErrorCode::CROSS_ORIGIN, detail));
+            return Err(Problem::new(ErrorCode::CROSS_ORIGIN, detail).into());
         }
         if self.access.is_open() || is_open {
             self.check_host(request.headers())?;
@@ -78,23 +125,44 @@ impl Settings {
         Err(Problem::new(ErrorCode::UNKNOWN_HOST, detail))
     }
 
-    /// A secret in the request counts before the certificate of the connection.
-    fn authenticate(&self, headers: &HeaderMap, peer: &Peer) -> Option<Caller> {
+    /// A secret in the request counts before the certificate of the connection. `None`: it has none, or a wrong one.
+    fn authenticate(&self, headers: &HeaderMap, peer: &Peer, slot: &Slot) -> Result<Option<Caller>, Refusal> {
         let authorization = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
         let Some(value) = authorization.filter(|_| !self.access.is_open()) else {
-            return self.access.caller_without_secret(peer);
+            return Ok(self.access.caller_without_secret(peer));
         };
         let secret = match value.split_at_checked(7) {
-            Some((scheme, secret)) if scheme.eq_ignore_ascii_case(b"bearer ") => secret,
-            _ => return None,
+            Some((scheme, secret)) if scheme.eq_ignore_ascii_case(b"bearer ") => secret.trim_ascii(),
+            _ => return Ok(None),
         };
-        self.access.authenticate(secret.trim_ascii(), &peer.caller)
+        match slot.check_secret(secret, || self.access.authenticate(secret, &peer.caller)) {
+            Ok(caller) => Ok(Some(caller)),
+            Err(SecretRefusal::Wrong) => Ok(None),
+            Err(SecretRefusal::Unchecked(wait)) => {
+                let detail = "too many wrong secrets came from this address; this one was not checked";
+                Err(Refusal::TooMany(wait, detail))
+            }
+        }
+    }
+
+    /// Without a secret, everybody may use the server, and nobody is a stranger.
+    fn count_stranger(&self, slot: &Slot) -> Result<(), Refusal> {
+        if self.access.is_open() {
+            return Ok(());
+        }
+        let detail = "too many requests without a valid secret came from this address";
+        slot.take_stranger_request().map_err(|wait| Refusal::TooMany(wait, detail))
     }
 }
 
-/// Paths that reveal nothing about numbers and need no secret.
+/// Paths by which others see whether the server runs. They are always answered.
+pub(super) fn is_probe(path: &str) -> bool {
+    matches!(path, "/healthz" | "/readyz") || openg2p::is_probe(path)
+}
+
+/// Further paths that reveal nothing about numbers and need no secret.
 fn is_public(path: &str) -> bool {
-    matches!(path, "/healthz" | "/readyz" | "/openapi.json" | "/docs")
+    matches!(path, "/openapi.json" | "/docs")
         || path.starts_with("/docs/")
         || openg2p::is_public(path)
 }

@@ -10,6 +10,8 @@ use tokio::time::timeout;
 
 use super::permit::Permit;
 use super::routes::Context;
+use crate::Defense;
+use crate::defense::Event;
 
 /// How long counting documents may take: a scraper does not wait long.
 const COUNT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -29,6 +31,7 @@ pub(super) async fn export_metrics<S: Store>(context: Context<S>, permit: Permit
     write_series(&mut text, machine, &permit);
     write_pools(&mut text, machine, &permit);
     write_latency(&mut text, machine);
+    write_defense(&mut text, &context.defense);
     text.header("bates_build_info", "The version of the server.");
     text.sample("bates_build_info", concat!("{version=\"", env!("CARGO_PKG_VERSION"), "\"}"), 1);
     // A failing store must not hide the other metrics.
@@ -134,6 +137,36 @@ fn write_pools<S: Store>(text: &mut MetricsText, machine: &Machine<S>, permit: &
     let counts: Vec<_> = counts.collect();
     if !counts.is_empty() {
         text.table(&metrics, &counts);
+    }
+}
+
+/// Without a label for the address: there may be millions.
+fn write_defense(text: &mut MetricsText, defense: &Defense) {
+    let (used, max) = defense.memory();
+    text.header("bates_connections", "Open connections of both ports.");
+    text.sample("bates_connections", "", defense.connection_count());
+    text.header("bates_memory_bytes", "Memory that connections, requests and answers hold.");
+    text.sample("bates_memory_bytes", "", used);
+    text.header("bates_memory_max_bytes", "The most that they may hold.");
+    text.sample("bates_memory_max_bytes", "", max);
+    text.header("bates_wrong_secrets_total", "Wrong secrets that were checked.");
+    text.sample("bates_wrong_secrets_total", "", defense.total(Event::WrongSecret));
+    text.header("bates_refused_total", "Secrets, requests and connections refused by a limit.");
+    for (reason, event) in [
+        ("wrong_secrets", Event::SecretRefused),
+        ("strangers", Event::StrangerRefused),
+        ("connections", Event::ConnectionRefused),
+        ("memory", Event::MemoryRefused),
+    ] {
+        text.sample("bates_refused_total", &format!("{{reason=\"{reason}\"}}"), defense.total(event));
+    }
+    text.header("bates_connections_closed_total", "Connections closed to make room for others.");
+    for (reason, event) in [("idle", Event::IdleClosed), ("large", Event::LargeClosed)] {
+        text.sample(
+            "bates_connections_closed_total",
+            &format!("{{reason=\"{reason}\"}}"),
+            defense.total(event),
+        );
     }
 }
 

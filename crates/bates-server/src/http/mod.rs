@@ -10,6 +10,7 @@ mod gaps;
 mod health;
 mod lease;
 mod listener;
+mod meter;
 mod metrics;
 mod next;
 mod openapi;

@@ -24,13 +24,14 @@ use super::{
     Settings, audit, documents, gaps, health, lease, metrics, next, openapi, operations, pools, query,
     scopes, series, tokens, trace,
 };
-use crate::Access;
+use crate::{Access, Defense};
 
 pub(super) type Context<S> = State<Arc<ServerState<S>>>;
 
 pub(super) struct ServerState<S> {
     pub(super) machine: Arc<Machine<S>>,
     pub(super) access: Arc<Access>,
+    pub(super) defense: Arc<Defense>,
     pub(super) body_timeout: Duration,
     pub(super) health: Health,
     pub(super) ready_id_types: ReadyIdTypes,
@@ -141,6 +142,7 @@ pub(super) fn router<S: Store>(machine: Arc<Machine<S>>, settings: &Settings) ->
     let state = ServerState {
         machine,
         access: settings.access.clone(),
+        defense: settings.defense.clone(),
         body_timeout: settings.body_timeout,
         health: Health::default(),
         ready_id_types: ReadyIdTypes::default(),

@@ -4,18 +4,18 @@
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
-use bates_core::{Machine, Store};
+use bates_core::{ErrorCode, Machine, Store};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use super::command::{self, Call, Outcome};
-use super::listener::Shared;
+use super::listener::{Shared, send_refusal};
 use super::session::Session;
 use super::{Progress, Reader, Reply};
+use crate::defense::Slot;
 use crate::tls::{self, Stream};
 
 /// Room for the next read: hundreds of short commands in a pipeline.
@@ -23,22 +23,31 @@ const READ_BYTES: usize = 16 * 1024;
 const ANSWER_BYTES_MAX: usize = 256 * 1024;
 /// Max commands of a pipeline to look ahead while one waits for the store.
 const PREFETCH_MAX: usize = 1_024;
-const REFUSAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) async fn serve<S: Store>(
     stream: TcpStream,
+    slot: Slot,
     machine: Arc<Machine<S>>,
     shared: Arc<Shared>,
     stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let settings = &shared.settings;
+    // Counted before the handshake, which costs more than a command.
+    let is_counted = !settings.access.is_open() && !slot.has_callers();
+    if is_counted && slot.take_stranger_request().is_err() {
+        if settings.tls.is_none() {
+            let sentence = "too many connections without authentication came from this address";
+            send_refusal(&stream, |reply| reply.code(ErrorCode::TOO_MANY_REQUESTS, sentence));
+        }
+        return Ok(());
+    }
     let (config, write_timeout) = (settings.tls.as_ref().map(|tls| tls.resp()), settings.write_timeout);
     let Some((mut stream, peer)) = tls::accept(stream, config, settings.handshake_timeout, &stop).await
     else {
         return Ok(());
     };
     let client = shared.clients.register(peer.address, stream.tcp().local_addr().ok());
-    let session = Session::new(shared, client, &peer);
+    let session = Session::new(shared, client, &peer, slot, is_counted);
     let ended = converse(&mut stream, Connection::new(session, machine), stop).await;
     if stream.is_tls() {
         // Without the alert, a client takes the end for an attack.
@@ -62,6 +71,9 @@ async fn converse<S: Store>(
             return Ok(());
         }
         connection.input.reserve(READ_BYTES);
+        if !connection.rest() {
+            return connection.end_for_memory(stream).await;
+        }
         let deadline = connection.command_deadline();
         let read = tokio::select! {
             // Reads first: usually the next commands have arrived already.
@@ -74,13 +86,8 @@ async fn converse<S: Store>(
         if read == 0 {
             return Ok(());
         }
+        connection.session.slot.begin();
     }
-}
-
-pub(super) async fn refuse(mut stream: TcpStream) {
-    let mut answer = Vec::new();
-    Reply::new(&mut answer, super::Protocol::Resp2).error("ERR", "max number of clients reached");
-    let _ = timeout(REFUSAL_TIMEOUT, stream.write_all(&answer)).await;
 }
 
 async fn wait_until(deadline: Option<Instant>) {
@@ -119,6 +126,9 @@ impl<S: Store> Connection<S> {
                 Some(Outcome::Deferred(request)) => {
                     if at >= prefetched_to {
                         prefetched_to = self.prefetch(at);
+                    }
+                    if !self.hold() {
+                        return Err(io::ErrorKind::OutOfMemory.into());
                     }
                     request.answer(&self.session, &self.machine, &mut self.output).await;
                 }
@@ -184,6 +194,9 @@ impl<S: Store> Connection<S> {
         // Usually the socket has room for the answers, and no timer is needed.
         let written = stream.try_write(&self.output)?;
         if written < self.output.len() {
+            if !self.hold() {
+                return Err(io::ErrorKind::OutOfMemory.into());
+            }
             let rest = async {
                 stream.write_all(&self.output[written..]).await?;
                 stream.flush().await
@@ -194,6 +207,26 @@ impl<S: Store> Connection<S> {
         // Frees the memory of a large answer.
         self.output.shrink_to(ANSWER_BYTES_MAX);
         Ok(())
+    }
+
+    /// Tells how much the connection holds. `false`: there is no memory for it.
+    fn hold(&self) -> bool {
+        self.session.slot.hold(self.input.capacity() + self.output.capacity() + self.reader.held_bytes())
+    }
+
+    /// As [`Self::hold`], and others may close the connection from here on if it stays silent.
+    fn rest(&self) -> bool {
+        self.session.slot.rest();
+        self.session.slot.touch();
+        self.hold()
+    }
+
+    /// Tells the client why, if its socket has room for a line.
+    async fn end_for_memory(&mut self, stream: &mut Stream) -> io::Result<()> {
+        (self.input, self.output) = (Vec::new(), Vec::new());
+        let sentence = "the memory for requests is used up; this one was not read to its end";
+        Reply::new(&mut self.output, self.session.protocol).code(ErrorCode::OVERLOADED, sentence);
+        self.write(stream).await
     }
 
     fn discard(&mut self, executed: usize) {

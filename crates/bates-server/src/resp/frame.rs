@@ -77,6 +77,12 @@ impl Reader {
         self.limits = limits;
     }
 
+    /// Bytes of memory that the reader holds beside the buffer.
+    #[inline]
+    pub(super) fn held_bytes(&self) -> usize {
+        self.spans.capacity() * size_of::<Span>() + self.text.capacity()
+    }
+
     /// After [`Progress::Incomplete`], call with the same bytes and more after them; after an error, close the connection.
     #[inline]
     pub fn read<'a>(&'a mut self, buffer: &'a [u8]) -> Result<Progress<'a>, ProtocolError> {

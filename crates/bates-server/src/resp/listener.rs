@@ -4,13 +4,16 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bates_core::{Machine, Store};
-use tokio::net::TcpListener;
+use bates_core::{ErrorCode, Machine, Store};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::clients::Clients;
-use super::connection;
-use crate::{Access, Tls, port};
+use super::{Protocol, Reply, connection};
+use crate::defense::{ProbeSlot, Refusal, Slot};
+use crate::port::{self, FrontEnd};
+use crate::{Access, Defense, Tls};
 
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -23,14 +26,16 @@ pub struct Settings {
     pub tls: Option<Arc<Tls>>,
     /// The server closes a connection whose TLS handshake takes longer.
     pub handshake_timeout: Duration,
+    /// Both ports should have the same.
+    pub defense: Arc<Defense>,
 }
 
 impl Settings {
     /// With timeouts long enough for slow networks.
     pub fn new(access: Arc<Access>) -> Self {
         let minute = Duration::from_mins(1);
-        let (command_timeout, write_timeout) = (minute, minute / 2);
-        Self { access, command_timeout, write_timeout, tls: None, handshake_timeout: minute }
+        let (command_timeout, write_timeout, defense) = (minute, minute / 2, Arc::default());
+        Self { access, command_timeout, write_timeout, tls: None, handshake_timeout: minute, defense }
     }
 }
 
@@ -49,19 +54,62 @@ pub async fn serve<S: Store>(
     stop: impl Future<Output = ()>,
 ) {
     let shared = Arc::new(Shared { settings, clients: Arc::default(), started: Instant::now() });
-    let serve = |stream, stop_signal| {
-        let (machine, shared) = (machine.clone(), shared.clone());
+    port::serve(listener, stop, Resp { machine, shared }).await;
+}
+
+struct Resp<S> {
+    machine: Arc<Machine<S>>,
+    shared: Arc<Shared>,
+}
+
+impl<S: Store> FrontEnd for Resp<S> {
+    fn defense(&self) -> &Arc<Defense> {
+        &self.shared.settings.defense
+    }
+
+    fn is_tls(&self) -> bool {
+        self.shared.settings.tls.is_some()
+    }
+
+    fn serve(
+        &self,
+        stream: TcpStream,
+        slot: Slot,
+        stop: watch::Receiver<bool>,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        let (machine, shared) = (self.machine.clone(), self.shared.clone());
         async move {
             // A client that disconnects is the usual end of a connection.
-            let _ = connection::serve(stream, machine, shared, stop_signal).await;
+            let _ = connection::serve(stream, slot, machine, shared, stop).await;
         }
-    };
-    let is_plain = shared.settings.tls.is_none();
-    let refuse = async |stream| {
+    }
+
+    fn refuse(
+        &self,
+        stream: TcpStream,
+        refusal: Refusal,
+        _: watch::Receiver<bool>,
+    ) -> Option<(ProbeSlot, impl Future<Output = ()> + Send + 'static)> {
         // A client that expects TLS cannot read a refusal in plain text.
-        if is_plain {
-            connection::refuse(stream).await;
+        if !self.is_tls() {
+            send_refusal(&stream, |reply| match refusal {
+                // The words of Redis, by which clients know it.
+                Refusal::Slots => reply.error("ERR", "max number of clients reached"),
+                Refusal::SlotsOfAddress => {
+                    let code = ErrorCode::TOO_MANY_CONNECTIONS;
+                    reply.code(code, "this address has as many connections as it may");
+                }
+                Refusal::Memory => reply.code(ErrorCode::OVERLOADED, "the memory for requests is used up"),
+            });
         }
-    };
-    port::serve(listener, stop, serve, refuse).await;
+        None::<(ProbeSlot, std::future::Ready<()>)>
+    }
+}
+
+/// Answers as far as the socket has room, without waiting for the client.
+pub(super) fn send_refusal(stream: &TcpStream, write: impl FnOnce(&mut Reply<'_>)) {
+    let mut answer = Vec::new();
+    write(&mut Reply::new(&mut answer, Protocol::Resp2));
+    // A new socket has room for a line.
+    let _ = stream.try_write(&answer);
 }

@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::io::Write as _;
 
+use bates_core::ErrorCode;
+
 /// The protocol version of a connection; `HELLO 3` changes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
@@ -43,6 +45,11 @@ impl<'o> Reply<'o> {
     /// `-ERR no such series`: a prefix for programs and a sentence for people. CR and LF become spaces.
     pub fn error(&mut self, prefix: &str, sentence: impl Display) {
         self.line(b'-', format_args!("{prefix} {sentence}"));
+    }
+
+    /// An error of the table: its prefix, its code and a sentence.
+    pub(super) fn code(&mut self, code: ErrorCode, sentence: impl Display) {
+        self.error(code.resp_prefix(), format_args!("{code}: {sentence}"));
     }
 
     #[inline]

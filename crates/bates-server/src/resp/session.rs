@@ -1,12 +1,14 @@
 //! The state of a connection between commands.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bates_core::{Denial, Right, SeriesEntry};
 
 use super::clients::{ClientInfo, Handle};
 use super::listener::Shared;
 use super::{Limits, Protocol};
+use crate::defense::{SecretRefusal, Slot};
 use crate::{Caller, Peer};
 
 /// Wrong secrets that a connection may send; then it is closed.
@@ -26,14 +28,38 @@ pub(super) struct Session {
     /// `None` until the client is authenticated.
     caller: Option<Caller>,
     wrong_secrets: u32,
+    pub(super) slot: Slot,
+    /// Requests that count as those of a stranger unless the client authenticates.
+    pending_requests: u32,
+    /// Whether the next command counts with the connection.
+    is_prepaid: bool,
 }
 
 impl Session {
-    pub(super) fn new(shared: Arc<Shared>, client: Handle, peer: &Peer) -> Self {
+    /// `is_counted`: the connection counts as the request of a stranger until the client authenticates.
+    pub(super) fn new(shared: Arc<Shared>, client: Handle, peer: &Peer, slot: Slot, is_counted: bool) -> Self {
         let first_caller = shared.settings.access.caller_without_secret(peer);
         let (caller, peer) = (first_caller.clone(), peer.caller.clone());
         let (protocol, scope_buffer) = (Protocol::default(), String::new());
-        Self { protocol, scope_buffer, client, shared, peer, first_caller, caller, wrong_secrets: 0 }
+        let (wrong_secrets, pending_requests) = (0, u32::from(is_counted));
+        let is_authenticated = caller.is_some();
+        let mut session = Self {
+            protocol,
+            scope_buffer,
+            client,
+            shared,
+            peer,
+            first_caller,
+            caller,
+            wrong_secrets,
+            slot,
+            pending_requests,
+            is_prepaid: is_counted,
+        };
+        if is_authenticated {
+            session.set_authenticated();
+        }
+        session
     }
 
     #[inline]
@@ -75,16 +101,48 @@ impl Session {
         if self.is_authenticated() { Limits::AUTHENTICATED } else { Limits::UNAUTHENTICATED }
     }
 
-    /// Returns whether the secret is right. A wrong one does not end an earlier authentication. The user `default` accepts
-    /// the secret of any token: clients send it if no user is configured.
-    pub(super) fn authenticate(&mut self, user: &[u8], secret: &[u8]) -> bool {
-        // Compared for every user, so that the time does not reveal which users exist.
-        let caller = self.shared.settings.access.authenticate(secret, &self.peer);
-        let caller = caller.filter(|it| user == b"default" || Some(user) == it.token().map(str::as_bytes));
-        let is_right = caller.is_some();
-        self.caller = caller.or(self.caller.take());
-        self.wrong_secrets += u32::from(!is_right);
-        is_right
+    /// A wrong secret does not end an earlier authentication. The user `default` accepts the secret of any token: clients
+    /// send it if no user is configured.
+    pub(super) fn authenticate(&mut self, user: &[u8], secret: &[u8]) -> Result<(), SecretRefusal> {
+        let checked = self.slot.check_secret(secret, || {
+            // Compared for every user, so that the time does not reveal which users exist.
+            let caller = self.shared.settings.access.authenticate(secret, &self.peer);
+            caller.filter(|it| user == b"default" || Some(user) == it.token().map(str::as_bytes))
+        });
+        match checked {
+            Ok(caller) => {
+                self.caller = Some(caller);
+                self.set_authenticated();
+                Ok(())
+            }
+            Err(refusal) => {
+                self.wrong_secrets += 1;
+                Err(refusal)
+            }
+        }
+    }
+
+    fn set_authenticated(&mut self) {
+        self.slot.set_authenticated(true);
+        for _ in 0..std::mem::take(&mut self.pending_requests) {
+            self.slot.give_back_stranger_request();
+        }
+    }
+
+    /// Counts a command of a client that is not authenticated. An error: too many came from its address, and this is not an
+    /// attempt to authenticate where others could.
+    pub(super) fn count_stranger(&mut self, is_login: bool) -> Result<(), Duration> {
+        if std::mem::take(&mut self.is_prepaid) {
+            return Ok(());
+        }
+        match self.slot.take_stranger_request() {
+            Ok(()) => {
+                self.pending_requests += u32::from(is_login);
+                Ok(())
+            }
+            Err(_) if is_login && self.slot.has_callers() => Ok(()),
+            Err(wait) => Err(wait),
+        }
     }
 
     pub(super) fn has_too_many_wrong_secrets(&self) -> bool {
@@ -99,6 +157,7 @@ impl Session {
     /// Returns to the state at the start of the connection, except for the count of wrong secrets.
     pub(super) fn reset(&mut self) {
         self.caller = self.first_caller.clone();
+        self.slot.set_authenticated(self.caller.is_some());
         self.protocol = Protocol::default();
         self.client.update(|info| *info = ClientInfo::default());
     }

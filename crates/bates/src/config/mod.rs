@@ -3,6 +3,7 @@
 #![allow(clippy::doc_markdown, reason = "clap prints these comments as they are")]
 
 mod access;
+mod defense;
 mod environment;
 mod limit;
 pub(crate) mod openg2p;
@@ -23,7 +24,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use bates_core::{SeriesName, SeriesSpec};
 use bates_postgres::Address;
-use bates_server::{Access, TlsFiles};
+use bates_server::{Access, DefenseSettings, TlsFiles};
 use clap::Args;
 
 use crate::output;
@@ -41,7 +42,7 @@ pub(crate) const BUILT_IN: &str = include_str!("built_in.yaml");
 /// Read if it exists and no other file is named.
 pub(crate) const FILE: &str = "bates.yaml";
 
-const KEYS: [&str; 20] = [
+const KEYS: [&str; 25] = [
     "store",
     "store_password_file",
     "store_connections",
@@ -57,6 +58,11 @@ const KEYS: [&str; 20] = [
     "tokens",
     "hosts",
     "openg2p_without_secret",
+    "memory_max_mb",
+    "connections_max",
+    "connections_per_address_max",
+    "wrong_secrets_max",
+    "stranger_requests_max",
     "outbox_tries",
     "outbox_retention_hours",
     "operations_retention_days",
@@ -93,6 +99,7 @@ pub(crate) struct Config {
     pub(crate) access: Arc<Access>,
     /// Names, beside localhost, under which requests without a secret are served.
     pub(crate) hosts: Vec<String>,
+    pub(crate) defense: DefenseSettings,
     pub(crate) series: Vec<SeriesSpec>,
     pub(crate) sinks: BTreeMap<SeriesName, bates_sinks::SinkDescription>,
     pub(crate) pools: Vec<SeriesPool>,
@@ -260,6 +267,7 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<C
     access::check_secret_lengths(&mut reader, &[http, resp]);
     let transport = tls::Transport::read(&mut reader);
     transport.check(&mut reader, [("http", http), ("resp", resp)]);
+    let defense = defense::read_defense(&mut reader);
     let attempts = reader.number("outbox_tries", 5, 1..=100);
     let hours = reader.number("outbox_retention_hours", 7 * 24, 0..=876_000);
     let minutes = reader.number("reconcile_minutes", 60, 0..=1_000_000);
@@ -272,6 +280,7 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<C
         tls: transport.files,
         access: Arc::new(access?),
         hosts: permissions::read_hosts(&mut Reader { tree, mistakes }),
+        defense,
         series: series.specs,
         sinks: series.sinks,
         pools: series.pools,

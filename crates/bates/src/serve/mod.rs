@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use bates_core::{Machine, ReleaseReport, SeriesEntry, Store};
-use bates_server::{Tls, http, resp};
+use bates_server::{Defense, Tls, http, resp};
 use bates_sqlite::OpenMode;
 use clap::Args;
 use tokio::net::TcpListener;
@@ -31,6 +31,9 @@ const SYNC_PERIOD: Duration = Duration::from_secs(1);
 
 /// Each run that removes records leaves one behind.
 const OPERATIONS_PRUNE_PERIOD: Duration = Duration::from_hours(24);
+
+/// How soon a first wrong secret is noted.
+const NOTE_PERIOD: Duration = Duration::from_secs(1);
 
 /// In sync periods: five heartbeats within the time after which a node counts as crashed.
 const HEARTBEAT_EVERY: u64 = bates_postgres::CRASHED_AFTER.as_secs() / (5 * SYNC_PERIOD.as_secs());
@@ -108,6 +111,8 @@ async fn serve(store: impl Store, mut config: Config, out: &mut Output) -> Resul
     if let Some(period) = config.reconcile_period {
         tasks.endless.spawn(reconcile(machine.clone(), period));
     }
+    let defense = Arc::new(Defense::new(config.defense.clone()));
+    tasks.endless.spawn(print_defense_notes(defense.clone()));
     external::start_relays(&mut tasks, &machine, &config)?;
     start_fillers(&mut tasks, &machine, &config.pools);
     external::note_undeliverable(&machine).await?;
@@ -115,6 +120,7 @@ async fn serve(store: impl Store, mut config: Config, out: &mut Output) -> Resul
         openg2p_is_open: config.openg2p_without_secret,
         hosts: config.hosts,
         tls,
+        defense,
         ..http::Settings::new(config.access)
     };
     listen(&machine, http_settings, http, resp, stop).await;
@@ -184,6 +190,7 @@ async fn listen<S: Store>(
     let (stopping, stopped) = watch::channel(false);
     let resp_settings = resp::Settings {
         tls: http_settings.tls.clone(),
+        defense: http_settings.defense.clone(),
         handshake_timeout: http_settings.head_timeout,
         ..resp::Settings::new(http_settings.access.clone())
     };
@@ -203,6 +210,17 @@ async fn listen<S: Store>(
         let _ = stopping.send(true);
     };
     tokio::join!(http, resp, stop);
+}
+
+/// Tells the operator of refused secrets, requests and connections, at most once a minute.
+async fn print_defense_notes(defense: Arc<Defense>) {
+    let mut ticks = ticks(NOTE_PERIOD);
+    loop {
+        ticks.tick().await;
+        if let Some(note) = defense.note() {
+            output::print_note(&note);
+        }
+    }
 }
 
 async fn bind(key: &str, address: Option<SocketAddr>) -> Result<Option<TcpListener>> {

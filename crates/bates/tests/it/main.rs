@@ -1,6 +1,7 @@
 //! Tests of the binary: server processes, commands, and every transcript in the documentation.
 #![allow(clippy::unwrap_used)]
 
+mod abuse;
 mod audit;
 mod client;
 mod clock;

@@ -48,8 +48,12 @@ pub(super) fn routes<S: Store>() -> (Router<Arc<ServerState<S>>>, utoipa::openap
 }
 
 /// Paths that need no secret: they reveal nothing about numbers, and health probes cannot send one.
+pub(super) fn is_probe(path: &str) -> bool {
+    path.strip_prefix(BASE) == Some("/health")
+}
+
 pub(super) fn is_public(path: &str) -> bool {
-    path.strip_prefix(BASE).is_some_and(|rest| matches!(rest, "/health" | "/version" | "/openapi.json"))
+    path.strip_prefix(BASE).is_some_and(|rest| matches!(rest, "/version" | "/openapi.json"))
 }
 
 pub(super) fn is_contract_path(path: &str) -> bool {

@@ -29,8 +29,9 @@ mod unknown;
 mod validate;
 
 use std::fmt::Display;
+use std::time::Duration;
 
-use bates_core::{Machine, Right, SeriesEntry, Store};
+use bates_core::{ErrorCode, Machine, Right, SeriesEntry, Store};
 
 use super::session::Session;
 use super::{Command, Reply};
@@ -61,14 +62,26 @@ pub(super) fn execute<S: Store>(mut call: Call<'_>, machine: &Machine<S>) -> Out
     let mut name = [0; NAME_BYTES_MAX];
     let name = lower(call.command.name(), &mut name);
     let spec = table::find(name);
-    if !call.session.is_authenticated() && !spec.is_some_and(Spec::needs_no_auth) {
-        return call.fail("NOAUTH", "Authentication required.");
+    if !call.session.is_authenticated()
+        && let Some(refused) = refuse_stranger(&mut call, spec)
+    {
+        return refused;
     }
     match spec {
         None => unknown::run(name, &mut call),
         Some(spec) if spec.takes(call.command.arg_count()) => run(spec, &mut call, machine),
         Some(_) => call.wrong_arguments(),
     }
+}
+
+#[cold]
+fn refuse_stranger(call: &mut Call<'_>, spec: Option<&Spec>) -> Option<Outcome> {
+    let needs_no_auth = spec.is_some_and(Spec::needs_no_auth);
+    if let Err(wait) = call.session.count_stranger(needs_no_auth) {
+        let sentence = "too many commands without authentication came from this address";
+        return Some(call.refuse_for_rate(sentence, wait));
+    }
+    (!needs_no_auth).then(|| call.fail("NOAUTH", "Authentication required."))
 }
 
 fn run<S: Store>(spec: &Spec, call: &mut Call<'_>, machine: &Machine<S>) -> Outcome {
@@ -136,6 +149,14 @@ impl Call<'_> {
     fn fail(&mut self, prefix: &str, sentence: impl Display) -> Outcome {
         self.reply().error(prefix, sentence);
         Outcome::Answered
+    }
+
+    /// Ends the connection, so that each further request costs its sender more than the server.
+    fn refuse_for_rate(&mut self, sentence: &str, wait: Duration) -> Outcome {
+        let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+        let code = ErrorCode::TOO_MANY_REQUESTS;
+        self.reply().code(code, format_args!("{sentence}; try again in {seconds} s"));
+        Outcome::Quit
     }
 
     fn wrong_arguments(&mut self) -> Outcome {

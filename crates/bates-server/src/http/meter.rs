@@ -1,0 +1,231 @@
+//! The bytes that a connection holds: those of a head or body that arrived and are not read yet, the body of the request
+//! that is served, and the answer that the client has not read. Must never count a byte that was only announced.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Poll, ready};
+
+use axum::body::{Body, Bytes};
+use hyper::body::{Frame, SizeHint};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::write_timeout::WriteTimeout;
+use crate::defense::Slot;
+
+/// What a handler holds of a body at most: of a stream of documents, its lines that are being numbered.
+const BODY_BYTES_MAX: usize = 17 * 1024 * 1024;
+
+/// What one connection holds.
+#[derive(Debug)]
+pub(super) struct Meter {
+    /// `None`: a connection for probes, whose few bytes do not count.
+    slot: Option<Slot>,
+    /// In the buffer of hyper.
+    unread: AtomicUsize,
+    body: AtomicUsize,
+    answer: AtomicUsize,
+    /// Whether there was no memory for the body.
+    is_out_of_memory: AtomicBool,
+}
+
+impl Meter {
+    pub(super) fn new(slot: Option<Slot>) -> Self {
+        let [unread, body, answer] = [const { AtomicUsize::new(0) }; 3];
+        Self { slot, unread, body, answer, is_out_of_memory: AtomicBool::new(false) }
+    }
+
+    pub(super) fn slot(&self) -> Option<&Slot> {
+        self.slot.as_ref()
+    }
+
+    /// A head was read: its bytes left the buffer.
+    pub(super) fn begin_request(&self) {
+        self.unread.store(0, Ordering::Relaxed);
+        self.body.store(0, Ordering::Relaxed);
+        self.is_out_of_memory.store(false, Ordering::Relaxed);
+        if let Some(slot) = &self.slot {
+            slot.begin();
+        }
+        // Only releases.
+        self.settle();
+    }
+
+    /// The answer exists; the client reads it.
+    pub(super) fn end_request(&self) {
+        if let Some(slot) = &self.slot {
+            slot.rest();
+            slot.touch();
+        }
+    }
+
+    pub(super) fn is_out_of_memory(&self) -> bool {
+        self.is_out_of_memory.load(Ordering::Relaxed)
+    }
+
+    fn add(&self, part: &AtomicUsize, bytes: usize) -> bool {
+        part.fetch_add(bytes, Ordering::Relaxed);
+        self.settle()
+    }
+
+    fn clear(&self, part: &AtomicUsize) {
+        if part.swap(0, Ordering::Relaxed) > 0 {
+            self.settle();
+        }
+    }
+
+    /// Returns whether there is memory for what the connection holds.
+    fn settle(&self) -> bool {
+        let body = self.body.load(Ordering::Relaxed).min(BODY_BYTES_MAX);
+        let held = self.unread.load(Ordering::Relaxed) + body + self.answer.load(Ordering::Relaxed);
+        self.slot.as_ref().is_none_or(|slot| slot.hold(held))
+    }
+
+    fn touch(&self) {
+        if let Some(slot) = &self.slot {
+            slot.touch();
+        }
+    }
+}
+
+fn out_of_memory() -> io::Error {
+    io::Error::new(io::ErrorKind::OutOfMemory, "the memory for requests is used up")
+}
+
+/// A connection whose bytes are counted.
+pub(super) struct MeteredStream {
+    stream: WriteTimeout,
+    meter: Arc<Meter>,
+}
+
+impl MeteredStream {
+    pub(super) fn new(stream: WriteTimeout, meter: Arc<Meter>) -> Self {
+        Self { stream, meter }
+    }
+}
+
+impl AsyncRead for MeteredStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
+        let read = buffer.filled().len() - before;
+        let has_memory = self.meter.add(&self.meter.unread, read);
+        Poll::Ready(if has_memory { Ok(()) } else { Err(out_of_memory()) })
+    }
+}
+
+impl AsyncWrite for MeteredStream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes))?;
+        self.meter.touch();
+        Poll::Ready(Ok(written))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, slices))?;
+        self.meter.touch();
+        Poll::Ready(Ok(written))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    /// hyper flushes when it holds nothing more to write.
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
+        self.meter.clear(&self.meter.answer);
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+/// Which part of a connection the frames of a body belong to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Request,
+    Answer,
+}
+
+/// A body whose frames are counted as they pass.
+struct MeteredBody<B> {
+    body: B,
+    meter: Arc<Meter>,
+    part: Part,
+}
+
+pub(super) fn meter_request<B>(body: B, meter: &Arc<Meter>) -> Body
+where
+    B: hyper::body::Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<axum::BoxError>,
+{
+    Body::new(MeteredBody { body, meter: meter.clone(), part: Part::Request })
+}
+
+pub(super) fn meter_answer(body: Body, meter: &Arc<Meter>) -> Body {
+    Body::new(MeteredBody { body, meter: meter.clone(), part: Part::Answer })
+}
+
+impl<B> MeteredBody<B> {
+    fn count(&self, bytes: usize) -> bool {
+        let meter = &self.meter;
+        if self.part == Part::Answer {
+            return meter.add(&meter.answer, bytes);
+        }
+        let unread = meter.unread.load(Ordering::Relaxed);
+        meter.unread.store(unread.saturating_sub(bytes), Ordering::Relaxed);
+        let has_memory = meter.add(&meter.body, bytes);
+        if !has_memory {
+            meter.is_out_of_memory.store(true, Ordering::Relaxed);
+        }
+        has_memory
+    }
+}
+
+impl<B> hyper::body::Body for MeteredBody<B>
+where
+    B: hyper::body::Body<Data = Bytes> + Unpin,
+    B::Error: Into<axum::BoxError>,
+{
+    type Data = Bytes;
+    type Error = axum::BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let Some(frame) = ready!(Pin::new(&mut self.body).poll_frame(cx)) else { return Poll::Ready(None) };
+        let frame = frame.map_err(Into::into)?;
+        let bytes = frame.data_ref().map_or(0, Bytes::len);
+        Poll::Ready(Some(if self.count(bytes) { Ok(frame) } else { Err(out_of_memory().into()) }))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl<B> Drop for MeteredBody<B> {
+    fn drop(&mut self) {
+        // An answer that is written may still hold the request: a stream of documents does.
+        if self.part == Part::Answer {
+            self.meter.clear(&self.meter.body);
+        }
+    }
+}

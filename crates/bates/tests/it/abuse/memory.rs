@@ -1,0 +1,112 @@
+//! Memory that requests and answers hold: beyond the budget the largest connections are closed, and others are served.
+
+use std::fs;
+use std::io::{ErrorKind, Write as _};
+use std::net::TcpStream;
+
+use super::super::running::Client;
+use super::{Rig, SECRET};
+
+const BUDGET_MB: u64 = 16;
+/// Together far more than the budget.
+const CONNECTIONS: usize = 1_200;
+
+fn start() -> Rig {
+    Rig::start(&[("BATES_MEMORY_MAX_MB", "16"), ("BATES_STRANGER_REQUESTS_MAX", "1000000")])
+}
+
+/// Resident memory of the server, in megabytes.
+fn resident_mb(rig: &Rig) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", rig.server.pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() / 1024
+}
+
+/// Opens connections that send `bytes` and read nothing, while a caller goes on.
+fn attack(rig: &Rig, port: u16, bytes: &[u8]) -> Vec<TcpStream> {
+    let mut caller = Client::connect(rig.server.port).unwrap();
+    assert_eq!(caller.send(&["AUTH", SECRET]).as_deref(), Some("+OK"));
+    let before = resident_mb(rig);
+    let mut attackers = Vec::new();
+    for at in 1..=CONNECTIONS {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        // The server closes some of them.
+        let _ = stream.write_all(bytes);
+        attackers.push(stream);
+        if at % 100 == 0 {
+            assert!(caller.incr("counter:a").is_some(), "a caller is served");
+        }
+    }
+    assert!(caller.incr("counter:a").is_some());
+    let (used, growth) = (rig.metric("bates_memory_bytes"), resident_mb(rig) - before);
+    assert!(used <= BUDGET_MB << 20, "{used} bytes count");
+    assert!(rig.metric("bates_connections_closed_total{reason=\"large\"}") > 0);
+    // Allocators and tasks take memory beside what counts; without the budget it would be 70 MB.
+    assert!(growth < 2 * BUDGET_MB + 8, "resident memory grew by {growth} MB");
+    attackers
+}
+
+#[test]
+fn unfinished_commands_of_strangers_hold_no_more_than_the_budget() {
+    let rig = start();
+    let command = format!("*9\r\n{}", format!("$12000\r\n{}\r\n", "x".repeat(12_000)).repeat(5));
+    attack(&rig, rig.server.port, &command.as_bytes()[..60_000]);
+}
+
+#[test]
+fn unfinished_heads_of_strangers_are_refused_or_hold_no_more_than_the_budget() {
+    let rig = start();
+    let head = format!("GET /v1/series HTTP/1.1\r\nX-Long: {}", "x".repeat(15_500));
+    // Each holds a slot of 16 KiB, and 1,200 of them more than the budget: later ones give way or are refused.
+    let before = resident_mb(&rig);
+    let attackers: Vec<TcpStream> = (0..CONNECTIONS)
+        .map(|_| {
+            let mut stream = TcpStream::connect(("127.0.0.1", rig.server.http)).unwrap();
+            let _ = stream.write_all(head.as_bytes());
+            stream
+        })
+        .collect();
+    assert_eq!(rig.status_of("/healthz"), 200);
+    let growth = resident_mb(&rig) - before;
+    assert!(growth < 2 * BUDGET_MB + 8, "resident memory grew by {growth} MB");
+    // Strangers that stay silent give way to a caller.
+    while rig.status(SECRET) != 200 {}
+    assert!(rig.metric("bates_memory_bytes") <= BUDGET_MB << 20);
+    drop(attackers);
+    let long = format!("GET /v1/series HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(20_000));
+    assert_eq!(super::exchange(rig.server.http, long.as_bytes()).0, 431, "a longer head is refused");
+}
+
+#[test]
+fn answers_that_are_not_read_hold_no_more_than_the_budget() {
+    const READERS: usize = 40;
+    let rig = start();
+    let mut caller = Client::connect(rig.server.port).unwrap();
+    assert_eq!(caller.send(&["AUTH", SECRET]).as_deref(), Some("+OK"));
+    let request = format!(
+        "POST /v1/series/short/next?count=100000 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {SECRET}\r\nContent-Length: 0\r\n\r\n"
+    );
+    let before = resident_mb(&rig);
+    let greedy: Vec<TcpStream> = (0..READERS)
+        .map(|_| {
+            let mut stream = TcpStream::connect(("127.0.0.1", rig.server.http)).unwrap();
+            // More answers than the sockets hold.
+            let _ = stream.write_all(request.repeat(20).as_bytes());
+            stream
+        })
+        .collect();
+    // Ends only because the server closes some that nobody reads.
+    while rig.metric("bates_connections_closed_total{reason=\"large\"}") == 0 {
+        assert!(caller.incr("counter:a").is_some(), "a caller is served");
+    }
+    assert!(rig.metric("bates_memory_bytes") <= BUDGET_MB << 20);
+    assert!(caller.incr("counter:a").is_some());
+    let growth = resident_mb(&rig) - before;
+    assert!(growth < 120, "resident memory grew by {growth} MB");
+    for mut stream in greedy {
+        stream.set_nonblocking(true).unwrap();
+        if let Err(error) = stream.write(b"x") {
+            assert!(matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::WouldBlock));
+        }
+    }
+}
