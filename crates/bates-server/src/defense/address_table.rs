@@ -199,7 +199,10 @@ mod tests {
     #[test]
     fn a_secret_that_was_right_passes_while_its_address_is_slowed_down() {
         let table = AddressTable::new();
-        assert!((0..100).all(|_| try_secret(&table, block(1), "right", true, NOW)), "a right one costs nothing");
+        assert!(
+            (0..100).all(|_| try_secret(&table, block(1), "right", true, NOW)),
+            "a right one costs nothing"
+        );
         while try_secret(&table, block(1), "wrong", false, NOW) {}
         assert!((0..100).all(|_| try_secret(&table, block(1), "right", true, NOW)));
         assert!(!try_secret(&table, block(1), "wrong", false, NOW), "and it restores nothing");
@@ -207,7 +210,10 @@ mod tests {
         assert!(!try_secret(&table, block(2), "right", true, NOW), "it was right from another address");
         let (later, refill) = (NOW + SECRET_TTL, LIMIT.interval * LIMIT.burst);
         while try_secret(&table, block(1), "wrong", false, later + refill) {}
-        assert!(!try_secret(&table, block(1), "right", true, later + refill), "it is forgotten after a while");
+        assert!(
+            !try_secret(&table, block(1), "right", true, later + refill),
+            "it is forgotten after a while"
+        );
     }
 
     #[test]

@@ -172,3 +172,89 @@ impl Connections {
         self.remove(id)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: AddressBlock = AddressBlock::V4([10, 0, 0, 1]);
+    const IDLE_MIN: Duration = Duration::from_secs(10);
+
+    /// Opens a connection whose task never ends by itself.
+    fn open(connections: &mut Connections, is_authenticated: bool, active_at: u64) -> u64 {
+        let connection = connections.open(HERE, active_at);
+        connection.is_authenticated.store(is_authenticated, Ordering::Relaxed);
+        connections.set_task(connection.id, tokio::spawn(std::future::pending::<()>()).abort_handle());
+        connection.id
+    }
+
+    fn ids(closed: Vec<Arc<Connection>>) -> Vec<u64> {
+        closed.into_iter().map(|connection| connection.id).collect()
+    }
+
+    #[tokio::test]
+    async fn the_unauthenticated_are_closed_first_and_then_those_idle_longest() {
+        let mut connections = Connections::default();
+        let caller = open(&mut connections, true, 1_000);
+        let late = open(&mut connections, true, 20_000);
+        let stranger = open(&mut connections, false, 30_000);
+        let early = open(&mut connections, true, 500);
+        let busy = open(&mut connections, true, 0);
+        connections.open[&busy].connection.is_busy.store(true, Ordering::Relaxed);
+        assert_eq!(ids(connections.close_idle(1, IDLE_MIN, 32_000)), [stranger]);
+        assert_eq!(ids(connections.close_idle(2, IDLE_MIN, 32_001)), [early, caller]);
+        assert_eq!(
+            ids(connections.close_idle(9, IDLE_MIN, 29_999)),
+            [0; 0],
+            "idle for less than ten seconds"
+        );
+        assert_eq!(ids(connections.close_idle(9, IDLE_MIN, 30_000)), [late], "the busy one is served");
+        assert_eq!((connections.count(), connections.count_of(HERE)), (1, 1));
+    }
+
+    #[tokio::test]
+    async fn a_stranger_that_has_just_connected_may_still_authenticate() {
+        let mut connections = Connections::default();
+        let stranger = open(&mut connections, false, 5_000);
+        assert_eq!(ids(connections.close_idle(1, IDLE_MIN, 6_999)), [0; 0]);
+        assert_eq!(ids(connections.close_idle(1, IDLE_MIN, 7_000)), [stranger]);
+    }
+
+    #[tokio::test]
+    async fn the_largest_are_closed_until_enough_is_released_and_strangers_before_callers() {
+        let mut connections = Connections::default();
+        let budget = super::super::memory::MemoryBudget::new(usize::MAX);
+        let mut sized = |is_authenticated, kilobytes: usize| {
+            let id = open(&mut connections, is_authenticated, 0);
+            budget.set(&connections.open[&id].connection.share, kilobytes * 1024);
+            id
+        };
+        let [_small, caller, large, larger] =
+            [sized(false, 16), sized(true, 4_000), sized(false, 64), sized(false, 128)];
+        let floor = 16 * 1024;
+        assert_eq!(ids(connections.close_largest(100 * 1024, floor)), [larger]);
+        assert_eq!(ids(connections.close_largest(100 * 1024, floor)), [large, caller]);
+        assert_eq!(
+            ids(connections.close_largest(1, floor)),
+            [0; 0],
+            "it holds no more than every connection"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_connection_for_probes_gives_way_to_the_next_beyond_their_number() {
+        let mut connections = Connections::default();
+        let tasks: Vec<_> = (0..=PROBES_MAX).map(|_| tokio::spawn(std::future::pending::<()>())).collect();
+        let mut probes = Vec::new();
+        for task in &tasks {
+            probes.push(connections.open_probe());
+            connections.set_probe_task(probes[probes.len() - 1], task.abort_handle());
+        }
+        assert_eq!(connections.probes.len(), PROBES_MAX);
+        let mut tasks = tasks.into_iter();
+        assert!(tasks.next().unwrap().await.unwrap_err().is_cancelled(), "the oldest");
+        assert!(tasks.all(|task| !task.is_finished()));
+        connections.remove_probe(probes[5]);
+        assert_eq!(connections.probes.len(), PROBES_MAX - 1);
+    }
+}

@@ -182,6 +182,17 @@ impl Defense {
         has_room
     }
 
+    /// As [`Self::hold`], but closes no connection, and holds no more than before if there is no memory.
+    fn try_hold(&self, connection: &Connection, bytes: usize, bytes_min: usize) -> bool {
+        let before = connection.share.bytes();
+        let has_room = self.memory.set(&connection.share, bytes.max(bytes_min));
+        if !has_room {
+            self.memory.set(&connection.share, before);
+            self.counts.add(Event::MemoryRefused, 1);
+        }
+        has_room
+    }
+
     /// Closes the largest connections, then idle ones, until memory is within the budget. Returns whether `connection` may
     /// stay.
     fn make_room(

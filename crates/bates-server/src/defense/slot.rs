@@ -35,6 +35,11 @@ impl Slot {
         self.defense.hold(&self.connection, bytes, self.bytes_min)
     }
 
+    /// As [`Self::hold`], for work that can be refused: closes no connection. `false`: it holds as much as before.
+    pub(crate) fn try_hold(&self, bytes: usize) -> bool {
+        self.defense.try_hold(&self.connection, bytes, self.bytes_min)
+    }
+
     /// A request is being served from here on.
     #[inline]
     pub(crate) fn begin(&self) {

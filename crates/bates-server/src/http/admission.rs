@@ -72,12 +72,7 @@ impl Settings {
     }
 
     /// The caller of a request that arrived on the connection of `peer`, or why the request is refused.
-    pub(super) fn admit<B>(
-        &self,
-        request: &Request<B>,
-        peer: &Peer,
-        slot: &Slot,
-    ) -> Result<Caller, Refusal> {
+    pub(super) fn admit<B>(&self, request: &Request<B>, peer: &Peer, slot: &Slot) -> Result<Caller, Refusal> {
         let path = request.uri().path();
         if is_probe(path) {
             return Ok(peer.caller.clone());
@@ -162,9 +157,7 @@ pub(super) fn is_probe(path: &str) -> bool {
 
 /// Further paths that reveal nothing about numbers and need no secret.
 fn is_public(path: &str) -> bool {
-    matches!(path, "/openapi.json" | "/docs")
-        || path.starts_with("/docs/")
-        || openg2p::is_public(path)
+    matches!(path, "/openapi.json" | "/docs") || path.starts_with("/docs/") || openg2p::is_public(path)
 }
 
 /// Whether a browser sent the request for a page that this server did not serve.

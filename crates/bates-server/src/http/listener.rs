@@ -128,6 +128,7 @@ impl Http {
         let admitted = self.admit(&request, peer, &meter).map(|caller| {
             let mut request = request.map(|body| meter::meter_request(body, &meter));
             request.extensions_mut().insert(caller);
+            request.extensions_mut().insert(meter.clone());
             self.router.call(request)
         });
         async move {
@@ -144,12 +145,7 @@ impl Http {
         }
     }
 
-    fn admit(
-        &self,
-        request: &Request<Incoming>,
-        peer: &Peer,
-        meter: &Meter,
-    ) -> Result<Caller, Response> {
+    fn admit(&self, request: &Request<Incoming>, peer: &Peer, meter: &Meter) -> Result<Caller, Response> {
         match meter.slot() {
             Some(slot) => self.settings.admit(request, peer, slot).map_err(IntoResponse::into_response),
             None if is_probe(request.uri().path()) => Ok(peer.caller.clone()),
@@ -165,7 +161,8 @@ fn overloaded() -> Response {
 }
 
 fn too_many_connections() -> Response {
-    let detail = "the server, or this address, has as many connections as it may; this one serves only probes";
+    let detail =
+        "the server, or this address, has as many connections as it may; this one serves only probes";
     closing(Problem::new(ErrorCode::TOO_MANY_CONNECTIONS, detail))
 }
 

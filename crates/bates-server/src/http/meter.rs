@@ -8,9 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 
 use axum::body::{Body, Bytes};
+use axum::http::Extensions;
+use bates_core::ErrorCode;
 use hyper::body::{Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::problem::{Problem, Result};
 use super::write_timeout::WriteTimeout;
 use crate::defense::Slot;
 
@@ -25,6 +28,8 @@ pub(super) struct Meter {
     /// In the buffer of hyper.
     unread: AtomicUsize,
     body: AtomicUsize,
+    /// Reserved for an answer that is being made.
+    work: AtomicUsize,
     answer: AtomicUsize,
     /// Whether there was no memory for the body.
     is_out_of_memory: AtomicBool,
@@ -32,8 +37,8 @@ pub(super) struct Meter {
 
 impl Meter {
     pub(super) fn new(slot: Option<Slot>) -> Self {
-        let [unread, body, answer] = [const { AtomicUsize::new(0) }; 3];
-        Self { slot, unread, body, answer, is_out_of_memory: AtomicBool::new(false) }
+        let [unread, body, work, answer] = [const { AtomicUsize::new(0) }; 4];
+        Self { slot, unread, body, work, answer, is_out_of_memory: AtomicBool::new(false) }
     }
 
     pub(super) fn slot(&self) -> Option<&Slot> {
@@ -52,8 +57,20 @@ impl Meter {
         self.settle();
     }
 
+    /// Reserves memory for making a large answer, until the answer exists.
+    pub(super) fn reserve(&self, bytes: usize) -> Result<()> {
+        self.work.store(bytes, Ordering::Relaxed);
+        if self.slot.as_ref().is_none_or(|slot| slot.try_hold(self.held())) {
+            return Ok(());
+        }
+        self.work.store(0, Ordering::Relaxed);
+        let detail = format!("there is no memory for an answer of about {bytes} bytes now");
+        Err(Problem::new(ErrorCode::OVERLOADED, detail))
+    }
+
     /// The answer exists; the client reads it.
     pub(super) fn end_request(&self) {
+        self.clear(&self.work);
         if let Some(slot) = &self.slot {
             slot.rest();
             slot.touch();
@@ -77,15 +94,32 @@ impl Meter {
 
     /// Returns whether there is memory for what the connection holds.
     fn settle(&self) -> bool {
+        self.slot.as_ref().is_none_or(|slot| slot.hold(self.held()))
+    }
+
+    fn held(&self) -> usize {
         let body = self.body.load(Ordering::Relaxed).min(BODY_BYTES_MAX);
-        let held = self.unread.load(Ordering::Relaxed) + body + self.answer.load(Ordering::Relaxed);
-        self.slot.as_ref().is_none_or(|slot| slot.hold(held))
+        let others = [&self.unread, &self.work, &self.answer].map(|part| part.load(Ordering::Relaxed));
+        body + others.iter().sum::<usize>()
     }
 
     fn touch(&self) {
         if let Some(slot) = &self.slot {
             slot.touch();
         }
+    }
+}
+
+/// Reserves memory for an answer with `count` numbers: as they come from the dispenser, and as text.
+pub(super) fn reserve_numbers(extensions: &Extensions, count: u64) -> Result<()> {
+    const NUMBER_BYTES: u64 = 64;
+    /// Smaller answers are not worth the count.
+    const COUNT_MIN: u64 = 1_000;
+    match extensions.get::<Arc<Meter>>() {
+        Some(meter) if count >= COUNT_MIN => {
+            meter.reserve(usize::try_from(count * NUMBER_BYTES).unwrap_or(usize::MAX))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -205,7 +239,7 @@ where
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+    ) -> Poll<Option<std::result::Result<Frame<Bytes>, Self::Error>>> {
         let Some(frame) = ready!(Pin::new(&mut self.body).poll_frame(cx)) else { return Poll::Ready(None) };
         let frame = frame.map_err(Into::into)?;
         let bytes = frame.data_ref().map_or(0, Bytes::len);

@@ -13,8 +13,8 @@ use futures_util::stream;
 
 use super::permit::Permit;
 use super::problem::Result;
-use super::request;
 use super::routes::{Context, Series};
+use super::{meter, request};
 
 /// The response then has some megabytes.
 const JSON_COUNT_MAX: u64 = 100_000;
@@ -48,6 +48,7 @@ pub(super) async fn next_numbers<S: Store>(
         drop(pairs);
         return NumberLines { context, entry, request, permit }.into_response().await;
     }
+    meter::reserve_numbers(&parts.extensions, request.count)?;
     let (machine, count) = (&context.machine, request.count);
     let take = machine.next(&entry, params, count, permit.actor());
     let numbers = permit.take(machine, count, take, |numbers| numbers.len() as u64).await?;

@@ -1,16 +1,16 @@
 //! Shared pools: listing and requesting them, and attaching programs that take numbers from them.
 
 use axum::Json;
-use axum::http::{StatusCode, Uri};
+use axum::http::{Extensions, StatusCode, Uri};
 use bates_api as api;
 use bates_api::{AttachRequest, Attachment, PoolList, PoolNumberRequest, PoolNumbers, PoolRequest};
 use bates_core::{PoolError, PoolStatus, ServerIdentity, Store};
 
 use super::permit::Permit;
 use super::problem::{JsonResult, Result};
-use super::query;
 use super::request::{self, JsonBody, OptionalJsonBody};
 use super::routes::{Context, Series};
+use super::{meter, query};
 
 const COUNT_MAX: u64 = 100_000;
 
@@ -84,9 +84,11 @@ pub(super) async fn next_pool_numbers<S: Store>(
     context: Context<S>,
     permit: Permit,
     Series(entry): Series,
+    extensions: Extensions,
     JsonBody(request): JsonBody<PoolNumberRequest>,
 ) -> JsonResult<PoolNumbers> {
     request::check_count(request.count, COUNT_MAX)?;
+    meter::reserve_numbers(&extensions, request.count)?;
     let series = entry.series().name();
     let pools = context.machine.pool_set(series).ok_or_else(|| PoolError::NoPool(series.as_str().into()))?;
     let pairs = request.scope.pairs();

@@ -37,7 +37,13 @@ pub(super) struct Session {
 
 impl Session {
     /// `is_counted`: the connection counts as the request of a stranger until the client authenticates.
-    pub(super) fn new(shared: Arc<Shared>, client: Handle, peer: &Peer, slot: Slot, is_counted: bool) -> Self {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        client: Handle,
+        peer: &Peer,
+        slot: Slot,
+        is_counted: bool,
+    ) -> Self {
         let first_caller = shared.settings.access.caller_without_secret(peer);
         let (caller, peer) = (first_caller.clone(), peer.caller.clone());
         let (protocol, scope_buffer) = (Protocol::default(), String::new());

@@ -34,9 +34,11 @@ fn over_redis_a_guess_beyond_ten_learns_nothing_and_ends_the_connection() {
     let guesses = exchange(&rig.server, "AUTH guess\r\n".repeat(9).as_bytes());
     assert_eq!(guesses.matches("-WRONGPASS").count(), 9, "{guesses}");
     assert_eq!(rig.status("guess"), 401, "both ports count together");
-    for guess in
-        ["AUTH guess", "AUTH \"close sesame, close sesame\"", "HELLO 3 AUTH other \"close sesame, close sesame\""]
-    {
+    for guess in [
+        "AUTH guess",
+        "AUTH \"close sesame, close sesame\"",
+        "HELLO 3 AUTH other \"close sesame, close sesame\"",
+    ] {
         let answer = exchange(&rig.server, format!("{guess}\r\nPING\r\n").as_bytes());
         assert!(answer.starts_with("-BUSY too_many_requests: ") && answer.lines().count() == 1, "{answer}");
     }

@@ -120,6 +120,9 @@ fn configuration(folder: &Path) -> String {
     let series = SERIES.replace("FOLDER", &folder.display().to_string());
     format!(
         "secret: the shared one
+# The matrix is full of strangers and wrong secrets.
+wrong_secrets_max: 1000000
+stranger_requests_max: 1000000
 tokens:
 {tokens}
   acme: {{ secret: the acme one, {all}, {own} }}
