@@ -14,10 +14,11 @@ struct Bench {
     targets: &'static [&'static str],
 }
 
-const BENCHES: [Bench; 12] = [
+const BENCHES: [Bench; 13] = [
     Bench { name: "pattern", package: "bates-pattern", targets: &["pattern"] },
     Bench { name: "resp", package: "bates-server", targets: &["resp"] },
     Bench { name: "serve", package: "bates", targets: &["serve", "http", "scopes"] },
+    Bench { name: "attack", package: "bates", targets: &["attack"] },
     Bench { name: "postgres", package: "bates", targets: &["postgres"] },
     Bench { name: "documents", package: "bates", targets: &["documents"] },
     Bench { name: "outbox", package: "bates-postgres", targets: &["documents"] },
@@ -74,7 +75,7 @@ mod tests {
         let message = find("patern").map(|_| ()).unwrap_err().to_string();
         assert_eq!(
             message,
-            "unknown benchmark `patern`; expected one of pattern, resp, serve, postgres, documents, outbox, openg2p, redis, client, instructions, sqlite, sinks"
+            "unknown benchmark `patern`; expected one of pattern, resp, serve, attack, postgres, documents, outbox, openg2p, redis, client, instructions, sqlite, sinks"
         );
     }
 }

@@ -237,6 +237,9 @@ table! {
     TOO_MANY_SERIES: "too_many_series", 429, "ERR", exit 3, burns false,
         "The limit of series is reached.",
         "Use scopes of one series where the pattern is the same.";
+    TOO_MANY_WORDS: "too_many_words", 429, "ERR", exit 3, burns false,
+        "All series together would have more restricted words than the server keeps in memory.",
+        "Restrict fewer words, or describe the series in the configuration file, which has no such limit.";
 }
 
 #[cfg(test)]

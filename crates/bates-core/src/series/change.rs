@@ -80,6 +80,7 @@ impl<S: Store> Machine<S> {
         if !entry.spec.has_same_identity(&spec) {
             return Err(MachineError::Exists(spec.name).into());
         }
+        self.registry().check_word_count(&spec)?;
         let (from, to) = (entry.spec.promise, spec.promise);
         if from != to {
             spec.check()?;
@@ -179,6 +180,7 @@ impl<S: Store> Machine<S> {
     ) -> MachineResult<Publication<'_>> {
         let registry = self.registry();
         registry.check_key_is_free(&spec)?;
+        registry.check_word_count(&spec)?;
         let (name, after) = (spec.name.clone(), Some(spec.description.clone()));
         let (store, caching) = (self.store(), self.caching_of(&registry, &name));
         let entry = open_series(store, spec, SeriesOrigin::Api, caching).await?;

@@ -6,8 +6,12 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::{MachineResult, SeriesEntry, SeriesName, SeriesSpec};
+use super::{MachineError, MachineResult, SeriesEntry, SeriesName, SeriesSpec};
 use crate::scope::KeyTemplate;
+
+/// Restricted words of all series together. A word has at most 64 bytes and is kept twice, in the description and to be
+/// searched, so they take some tens of megabytes.
+const WORDS_MAX: usize = 200_000;
 
 /// Published as a whole: a change builds another one.
 #[derive(Clone, Debug, Default)]
@@ -65,6 +69,19 @@ impl Registry {
         let shorter = (0..=prefix.len()).filter_map(|end| self.by_prefix.get(prefix.get(..end)?));
         let mut others = longer.chain(shorter).filter(|other| other.spec.name != spec.name);
         others.try_for_each(|other| spec.check_distinct_from(&other.spec))
+    }
+
+    /// Refuses a description that adds restricted words beyond the limit of all series together. Fewer words than before are
+    /// always accepted, and so is a series that the store or the configuration has already.
+    pub(crate) fn check_word_count(&self, spec: &SeriesSpec) -> MachineResult<()> {
+        let count = |entry: &Arc<SeriesEntry>| entry.spec.reject.restricted_count();
+        let (before, words) =
+            (self.get(spec.name.as_str()).map_or(0, count), spec.reject.restricted_count());
+        let all = self.entries().map(count).sum::<usize>() - before + words;
+        if words <= before || all <= WORDS_MAX {
+            return Ok(());
+        }
+        Err(MachineError::TooManyWords { series: spec.name.clone(), words, all, max: WORDS_MAX })
     }
 
     /// A copy in which the entry replaces the series of its name.

@@ -143,6 +143,10 @@ pub enum MachineError {
     Unknown(SeriesName),
     #[error("there are {0} series, the limit")]
     TooMany(usize),
+    #[error(
+        "with {words} restricted words of series {series:?} all series together would have {all}; the limit is {max}"
+    )]
+    TooManyWords { series: SeriesName, words: usize, all: usize, max: usize },
     #[error("the numbering machine is stopping")]
     Stopping,
     #[error(transparent)]
@@ -161,6 +165,7 @@ impl MachineError {
             Self::Start { .. } => Some("start"),
             Self::Limits { .. } => Some("limits"),
             Self::Promise { .. } => Some("promise"),
+            Self::TooManyWords { .. } => Some("restrict"),
             _ => None,
         }
     }
@@ -172,6 +177,7 @@ impl MachineError {
             Self::InFile(_) => ErrorCode::SERIES_IN_FILE,
             Self::Unknown(_) => ErrorCode::UNKNOWN_SERIES,
             Self::TooMany(_) => ErrorCode::TOO_MANY_SERIES,
+            Self::TooManyWords { .. } => ErrorCode::TOO_MANY_WORDS,
             Self::Stopping => ErrorCode::STOPPING,
             Self::Store(error) => error.code(),
             Self::NoRandomness(_) | Self::Held { .. } | Self::StillHeld { .. } => {

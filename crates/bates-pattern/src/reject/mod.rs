@@ -5,20 +5,14 @@
 
 mod digits;
 mod limits;
+mod restricted;
 
 pub use digits::{DigitRule, DigitRules, RuleSet};
 pub use limits::{Limits, LimitsError};
-
-use std::collections::BTreeSet;
-
-use aho_corasick::AhoCorasick;
+pub use restricted::RestrictedError;
 
 use crate::verdict::Reason;
-
-const WORDS_MAX: usize = 10_000;
-
-/// The maximum width of `{seq}`.
-const WORD_BYTES_MAX: usize = 64;
+use restricted::Restricted;
 
 /// The rules that make a pattern skip positions. Empty by default.
 #[derive(Clone, Debug, Default)]
@@ -53,7 +47,12 @@ impl Reject {
 
     /// The digit strings or words that must not occur.
     pub fn restricted(&self) -> impl Iterator<Item = &str> {
-        self.restricted.iter().flat_map(|restricted| &restricted.words).map(|word| &**word)
+        self.restricted.iter().flat_map(Restricted::words)
+    }
+
+    /// How many digit strings or words must not occur.
+    pub fn restricted_count(&self) -> usize {
+        self.restricted.as_ref().map_or(0, Restricted::len)
     }
 
     /// Whether the rules accept `body`, the characters of `{seq}` and `{check}`. Stops at the first broken rule.
@@ -78,56 +77,9 @@ impl Reject {
             }));
         }
         if let Some(words) = &self.restricted {
-            reasons.extend(words.find_in(body).map(|word| Reason::Restricted { word: word.into() }));
+            reasons.extend(
+                words.find_in(body).into_iter().map(|word| Reason::Restricted { word: word.into() }),
+            );
         }
-    }
-}
-
-#[derive(Clone, Debug)]
-struct Restricted {
-    words: Box<[Box<str>]>,
-    automaton: AhoCorasick,
-}
-
-/// Why a list of restricted words is refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RestrictedError {
-    /// A word that is empty, too long, or has a character that a number cannot have.
-    #[error("invalid restricted word {0:?}: expected 1 to 64 visible ASCII characters")]
-    Word(Box<str>),
-    /// Too many words.
-    #[error("too many restricted words: {0}, the limit is 10,000")]
-    TooMany(usize),
-}
-
-impl Restricted {
-    fn new<W: AsRef<str>>(words: &[W]) -> Result<Self, RestrictedError> {
-        if words.len() > WORDS_MAX {
-            return Err(RestrictedError::TooMany(words.len()));
-        }
-        let mut words: Vec<Box<str>> = words.iter().map(|word| word.as_ref().into()).collect();
-        words.sort_unstable();
-        words.dedup();
-        let is_visible = |word: &str| word.bytes().all(|byte| byte.is_ascii_graphic());
-        let fits = |word: &str| (1..=WORD_BYTES_MAX).contains(&word.len()) && is_visible(word);
-        if let Some(word) = words.iter().find(|word| !fits(word)) {
-            return Err(RestrictedError::Word(word.chars().take(WORD_BYTES_MAX).collect::<String>().into()));
-        }
-        let automaton = AhoCorasick::builder()
-            .ascii_case_insensitive(true)
-            .build(words.iter().map(|word| word.as_bytes()))
-            .expect("640,000 bytes of words fit an automaton");
-        Ok(Self { words: words.into(), automaton })
-    }
-
-    fn occur_in(&self, body: &[u8]) -> bool {
-        self.automaton.is_match(body)
-    }
-
-    fn find_in(&self, body: &[u8]) -> impl Iterator<Item = &str> {
-        let found = self.automaton.find_overlapping_iter(body).map(|hit| hit.pattern().as_usize());
-        let found: BTreeSet<usize> = found.collect();
-        found.into_iter().map(|index| &*self.words[index])
     }
 }

@@ -1,0 +1,200 @@
+//! `cargo xtask bench attack [-- --server PATH]`: what strangers and greedy callers cost a server, and a caller beside
+//! them. `--server` names the binary of another build. Each attack takes some seconds.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+const SECRET: &str = "open sesame, open sesame";
+const MEMORY_MB: &str = "256";
+const HEADS: usize = 9_900;
+const HEAD_BYTES: usize = 60 * 1024;
+const READERS: usize = 300;
+const GUESSERS: usize = 8;
+const GUESS_TIME: Duration = Duration::from_secs(5);
+/// How long an attack stays after it began.
+const HOLD: Duration = Duration::from_secs(5);
+/// A caller asks this often.
+const PAUSE: Duration = Duration::from_micros(500);
+
+struct Server {
+    child: Child,
+    http: u16,
+    resp: u16,
+    _data: TempDir,
+}
+
+impl Server {
+    fn start(binary: &PathBuf) -> Self {
+        let data = TempDir::new().unwrap();
+        let mut child = Command::new(binary)
+            .args(["serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0", "--data"])
+            .arg(data.path())
+            .env("BATES_SECRET", SECRET)
+            .env("BATES_MEMORY_MAX_MB", MEMORY_MB)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let mut port = |name: &str| {
+            let line = lines.find(|line| line.contains(name)).unwrap();
+            line.rsplit_once(':').unwrap().1.parse().unwrap()
+        };
+        let (http, resp) = (port("HTTP"), port("Redis protocol"));
+        // A server would end if its output were closed.
+        thread::spawn(move || lines.for_each(drop));
+        Self { child, http, resp, _data: data }
+    }
+
+    /// A figure of the process, in megabytes.
+    fn memory(&self, name: &str) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() / 1024
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let other = arguments.iter().position(|argument| argument == "--server").map(|at| &arguments[at + 1]);
+    let binary = other.map_or_else(|| env!("CARGO_BIN_EXE_bates").into(), PathBuf::from);
+    println!("\nUnder attack, memory_max_mb {MEMORY_MB}; a caller beside it takes a number every {PAUSE:?}");
+    println!("  {:<44} {:>8} {:>8} {:>10} {:>10} {:>10}", "", "RSS MB", "peak MB", "median µs", "p99 µs", "max µs");
+    run(&binary, "nothing", |_| {
+        thread::sleep(HOLD);
+        String::new()
+    });
+    run(&binary, "9,900 unfinished heads of 60 KiB", |server| {
+        let _attackers = open(server.http, HEADS, unfinished_head().as_bytes());
+        thread::sleep(HOLD);
+        String::new()
+    });
+    run(&binary, "300 callers that read no answers", |server| {
+        let request = format!(
+            "POST /v1/series/short/next?count=100000 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {SECRET}\r\nContent-Length: 0\r\n\r\n"
+        );
+        let _attackers = open(server.http, READERS, request.repeat(20).as_bytes());
+        thread::sleep(HOLD);
+        String::new()
+    });
+    run(&binary, "8 connections that guess secrets over HTTP", |server| guess(server, HTTP_GUESS));
+    run(&binary, "8 connections that guess secrets over Redis", |server| guess(server, "AUTH a wrong secret\r\n"));
+}
+
+const HTTP_GUESS: &str =
+    "GET /v1/series HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer a wrong secret\r\n\r\n";
+
+fn unfinished_head() -> String {
+    format!("GET /v1/series HTTP/1.1\r\nX-Long: {}", "x".repeat(HEAD_BYTES))
+}
+
+/// Connections that send something and read nothing. The server may close some.
+fn open(port: u16, count: usize, bytes: &[u8]) -> Vec<TcpStream> {
+    let connect = |_| {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+        stream.set_write_timeout(Some(Duration::from_millis(100))).unwrap();
+        let _ = stream.write_all(bytes);
+        Some(stream)
+    };
+    (0..count).filter_map(connect).collect()
+}
+
+/// Sends guesses in pipelines, on a new connection when one is closed. Returns how many were answered.
+fn guess(server: &Server, guess: &str) -> String {
+    let (port, end) =
+        (if guess.starts_with("GET") { server.http } else { server.resp }, Instant::now() + GUESS_TIME);
+    let pipeline = guess.repeat(100);
+    let guessers: Vec<_> = (0..GUESSERS)
+        .map(|_| {
+            let pipeline = pipeline.clone();
+            thread::spawn(move || {
+                let (mut checked, mut refused) = (0, 0);
+                while Instant::now() < end {
+                    let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { continue };
+                    stream.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+                    while Instant::now() < end && stream.write_all(pipeline.as_bytes()).is_ok() {
+                        let (one, other, is_open) = read_answers(&mut stream);
+                        checked += one;
+                        refused += other;
+                        if !is_open {
+                            break;
+                        }
+                    }
+                }
+                (checked, refused)
+            })
+        })
+        .collect();
+    let answers = guessers.into_iter().map(|thread| thread.join().unwrap());
+    let (checked, refused) = answers.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    let seconds = GUESS_TIME.as_secs();
+    format!("{} guesses a second checked, {} refused", checked / seconds, refused / seconds)
+}
+
+/// The answers to one pipeline: how many were checked, how many refused, and whether the connection is open.
+fn read_answers(stream: &mut TcpStream) -> (u64, u64, bool) {
+    let (mut text, mut chunk) = (Vec::new(), vec![0; 64 * 1024]);
+    let count = |text: &[u8], word: &[u8]| text.windows(word.len()).filter(|found| *found == word).count() as u64;
+    loop {
+        let read = stream.read(&mut chunk).unwrap_or(0);
+        text.extend_from_slice(&chunk[..read]);
+        let checked = count(&text, b"HTTP/1.1 401") + count(&text, b"-WRONGPASS");
+        let refused = count(&text, b"HTTP/1.1 429") + count(&text, b"-BUSY");
+        if read == 0 || checked + refused >= 100 {
+            return (checked, refused, read > 0);
+        }
+    }
+}
+
+/// Runs an attack on a new server, with a caller beside it.
+fn run(binary: &PathBuf, name: &str, attack: impl FnOnce(&Server) -> String) {
+    let server = Server::start(binary);
+    let is_over = AtomicBool::new(false);
+    let (note, mut samples) = thread::scope(|scope| {
+        let caller = scope.spawn(|| call(server.resp, &is_over));
+        let note = attack(&server);
+        is_over.store(true, Ordering::Relaxed);
+        (note, caller.join().unwrap())
+    });
+    samples.sort_unstable();
+    let at = |share: usize| samples[(samples.len() - 1) * share / 100].as_micros();
+    let (resident, peak) = (server.memory("VmRSS:"), server.memory("VmHWM:"));
+    println!("  {name:<44} {resident:>8} {peak:>8} {:>10} {:>10} {:>10}  {note}", at(50), at(99), at(100));
+}
+
+/// Takes numbers over one connection, and returns how long each took.
+fn call(port: u16, is_over: &AtomicBool) -> Vec<Duration> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_nodelay(true).unwrap();
+    let mut answers = BufReader::new(stream.try_clone().unwrap());
+    let mut ask = |request: &str| {
+        let (started, mut answer) = (Instant::now(), String::new());
+        stream.write_all(request.as_bytes()).unwrap();
+        answers.read_line(&mut answer).unwrap();
+        assert!(answer.starts_with(['+', ':']), "{answer:?}");
+        started.elapsed()
+    };
+    ask(&format!("AUTH \"{SECRET}\"\r\n"));
+    let mut samples = Vec::new();
+    while !is_over.load(Ordering::Relaxed) {
+        samples.push(ask("INCR counter:a\r\n"));
+        thread::sleep(PAUSE);
+    }
+    samples
+}
