@@ -1,6 +1,7 @@
 //! `cargo xtask bench attack [-- --server PATH]`: what strangers and greedy callers cost a server, and a caller beside
 //! them. `--server` names the binary of another build. Each attack takes some seconds.
 #![allow(clippy::unwrap_used)]
+#![expect(clippy::disallowed_methods, reason = "an attack lasts a while, and a caller pauses")]
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -16,10 +17,11 @@ use tempfile::TempDir;
 const SECRET: &str = "open sesame, open sesame";
 const MEMORY_MB: &str = "256";
 const HEADS: usize = 9_900;
-const HEAD_BYTES: usize = 60 * 1024;
+/// As long as heads could be before, and a little less than they can be now.
+const HEAD_BYTES: [usize; 2] = [60 * 1024, 15 * 1024];
 const READERS: usize = 300;
 const GUESSERS: usize = 8;
-const GUESS_TIME: Duration = Duration::from_secs(5);
+const GUESS_SECONDS: usize = 5;
 /// How long an attack stays after it began.
 const HOLD: Duration = Duration::from_secs(5);
 /// A caller asks this often.
@@ -75,16 +77,22 @@ fn main() {
     let other = arguments.iter().position(|argument| argument == "--server").map(|at| &arguments[at + 1]);
     let binary = other.map_or_else(|| env!("CARGO_BIN_EXE_bates").into(), PathBuf::from);
     println!("\nUnder attack, memory_max_mb {MEMORY_MB}; a caller beside it takes a number every {PAUSE:?}");
-    println!("  {:<44} {:>8} {:>8} {:>10} {:>10} {:>10}", "", "RSS MB", "peak MB", "median µs", "p99 µs", "max µs");
+    println!(
+        "  {:<44} {:>8} {:>8} {:>10} {:>10} {:>10}",
+        "", "RSS MB", "peak MB", "median µs", "p99 µs", "max µs"
+    );
     run(&binary, "nothing", |_| {
         thread::sleep(HOLD);
         String::new()
     });
-    run(&binary, "9,900 unfinished heads of 60 KiB", |server| {
-        let _attackers = open(server.http, HEADS, unfinished_head().as_bytes());
-        thread::sleep(HOLD);
-        String::new()
-    });
+    for bytes in HEAD_BYTES {
+        run(&binary, &format!("9,900 unfinished heads of {} KiB", bytes / 1024), |server| {
+            let head = format!("GET /v1/series HTTP/1.1\r\nX-Long: {}", "x".repeat(bytes));
+            let _attackers = open(server.http, HEADS, head.as_bytes());
+            thread::sleep(HOLD);
+            String::new()
+        });
+    }
     run(&binary, "300 callers that read no answers", |server| {
         let request = format!(
             "POST /v1/series/short/next?count=100000 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {SECRET}\r\nContent-Length: 0\r\n\r\n"
@@ -93,16 +101,15 @@ fn main() {
         thread::sleep(HOLD);
         String::new()
     });
-    run(&binary, "8 connections that guess secrets over HTTP", |server| guess(server, HTTP_GUESS));
-    run(&binary, "8 connections that guess secrets over Redis", |server| guess(server, "AUTH a wrong secret\r\n"));
+    run(&binary, "8 connections that guess secrets over HTTP", |server| guess(server.http, HTTP_GUESS, 100));
+    // The server closes a connection after ten.
+    run(&binary, "8 connections that guess secrets over Redis", |server| {
+        guess(server.resp, "AUTH wrong\r\n", 10)
+    });
 }
 
 const HTTP_GUESS: &str =
     "GET /v1/series HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer a wrong secret\r\n\r\n";
-
-fn unfinished_head() -> String {
-    format!("GET /v1/series HTTP/1.1\r\nX-Long: {}", "x".repeat(HEAD_BYTES))
-}
 
 /// Connections that send something and read nothing. The server may close some.
 fn open(port: u16, count: usize, bytes: &[u8]) -> Vec<TcpStream> {
@@ -116,10 +123,8 @@ fn open(port: u16, count: usize, bytes: &[u8]) -> Vec<TcpStream> {
 }
 
 /// Sends guesses in pipelines, on a new connection when one is closed. Returns how many were answered.
-fn guess(server: &Server, guess: &str) -> String {
-    let (port, end) =
-        (if guess.starts_with("GET") { server.http } else { server.resp }, Instant::now() + GUESS_TIME);
-    let pipeline = guess.repeat(100);
+fn guess(port: u16, guess: &str, depth: usize) -> String {
+    let (end, pipeline) = (Instant::now() + Duration::from_secs(GUESS_SECONDS as u64), guess.repeat(depth));
     let guessers: Vec<_> = (0..GUESSERS)
         .map(|_| {
             let pipeline = pipeline.clone();
@@ -129,7 +134,7 @@ fn guess(server: &Server, guess: &str) -> String {
                     let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { continue };
                     stream.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
                     while Instant::now() < end && stream.write_all(pipeline.as_bytes()).is_ok() {
-                        let (one, other, is_open) = read_answers(&mut stream);
+                        let (one, other, is_open) = read_answers(&mut stream, depth);
                         checked += one;
                         refused += other;
                         if !is_open {
@@ -143,34 +148,34 @@ fn guess(server: &Server, guess: &str) -> String {
         .collect();
     let answers = guessers.into_iter().map(|thread| thread.join().unwrap());
     let (checked, refused) = answers.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-    let seconds = GUESS_TIME.as_secs();
-    format!("{} guesses a second checked, {} refused", checked / seconds, refused / seconds)
+    format!("{} guesses a second checked, {} refused", checked / GUESS_SECONDS, refused / GUESS_SECONDS)
 }
 
 /// The answers to one pipeline: how many were checked, how many refused, and whether the connection is open.
-fn read_answers(stream: &mut TcpStream) -> (u64, u64, bool) {
+fn read_answers(stream: &mut TcpStream, depth: usize) -> (usize, usize, bool) {
     let (mut text, mut chunk) = (Vec::new(), vec![0; 64 * 1024]);
-    let count = |text: &[u8], word: &[u8]| text.windows(word.len()).filter(|found| *found == word).count() as u64;
+    let count = |text: &[u8], word: &[u8]| text.windows(word.len()).filter(|found| *found == word).count();
     loop {
         let read = stream.read(&mut chunk).unwrap_or(0);
         text.extend_from_slice(&chunk[..read]);
         let checked = count(&text, b"HTTP/1.1 401") + count(&text, b"-WRONGPASS");
         let refused = count(&text, b"HTTP/1.1 429") + count(&text, b"-BUSY");
-        if read == 0 || checked + refused >= 100 {
+        if read == 0 || checked + refused >= depth {
             return (checked, refused, read > 0);
         }
     }
 }
 
-/// Runs an attack on a new server, with a caller beside it.
+/// Runs an attack on a new server, with a caller beside it that was there before.
 fn run(binary: &PathBuf, name: &str, attack: impl FnOnce(&Server) -> String) {
     let server = Server::start(binary);
+    let mut caller = Caller::connect(server.resp);
     let is_over = AtomicBool::new(false);
     let (note, mut samples) = thread::scope(|scope| {
-        let caller = scope.spawn(|| call(server.resp, &is_over));
+        let samples = scope.spawn(|| caller.sample(&is_over));
         let note = attack(&server);
         is_over.store(true, Ordering::Relaxed);
-        (note, caller.join().unwrap())
+        (note, samples.join().unwrap())
     });
     samples.sort_unstable();
     let at = |share: usize| samples[(samples.len() - 1) * share / 100].as_micros();
@@ -178,23 +183,36 @@ fn run(binary: &PathBuf, name: &str, attack: impl FnOnce(&Server) -> String) {
     println!("  {name:<44} {resident:>8} {peak:>8} {:>10} {:>10} {:>10}  {note}", at(50), at(99), at(100));
 }
 
-/// Takes numbers over one connection, and returns how long each took.
-fn call(port: u16, is_over: &AtomicBool) -> Vec<Duration> {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    stream.set_nodelay(true).unwrap();
-    let mut answers = BufReader::new(stream.try_clone().unwrap());
-    let mut ask = |request: &str| {
+/// Takes numbers over one connection.
+struct Caller {
+    stream: TcpStream,
+    answers: BufReader<TcpStream>,
+}
+
+impl Caller {
+    fn connect(port: u16) -> Self {
+        let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        stream.set_nodelay(true).unwrap();
+        let mut caller = Self { answers: BufReader::new(stream.try_clone().unwrap()), stream };
+        caller.ask(&format!("AUTH \"{SECRET}\"\r\n"));
+        caller
+    }
+
+    /// Returns how long the answer took.
+    fn ask(&mut self, request: &str) -> Duration {
         let (started, mut answer) = (Instant::now(), String::new());
-        stream.write_all(request.as_bytes()).unwrap();
-        answers.read_line(&mut answer).unwrap();
+        self.stream.write_all(request.as_bytes()).unwrap();
+        self.answers.read_line(&mut answer).unwrap();
         assert!(answer.starts_with(['+', ':']), "{answer:?}");
         started.elapsed()
-    };
-    ask(&format!("AUTH \"{SECRET}\"\r\n"));
-    let mut samples = Vec::new();
-    while !is_over.load(Ordering::Relaxed) {
-        samples.push(ask("INCR counter:a\r\n"));
-        thread::sleep(PAUSE);
     }
-    samples
+
+    fn sample(&mut self, is_over: &AtomicBool) -> Vec<Duration> {
+        let mut samples = Vec::new();
+        while !is_over.load(Ordering::Relaxed) {
+            samples.push(self.ask("INCR counter:a\r\n"));
+            thread::sleep(PAUSE);
+        }
+        samples
+    }
 }

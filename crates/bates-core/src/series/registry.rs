@@ -75,8 +75,7 @@ impl Registry {
     /// always accepted, and so is a series that the store or the configuration has already.
     pub(crate) fn check_word_count(&self, spec: &SeriesSpec) -> MachineResult<()> {
         let count = |entry: &Arc<SeriesEntry>| entry.spec.reject.restricted_count();
-        let (before, words) =
-            (self.get(spec.name.as_str()).map_or(0, count), spec.reject.restricted_count());
+        let (before, words) = (self.get(spec.name.as_str()).map_or(0, count), spec.reject.restricted_count());
         let all = self.entries().map(count).sum::<usize>() - before + words;
         if words <= before || all <= WORDS_MAX {
             return Ok(());

@@ -77,9 +77,8 @@ impl Reject {
             }));
         }
         if let Some(words) = &self.restricted {
-            reasons.extend(
-                words.find_in(body).into_iter().map(|word| Reason::Restricted { word: word.into() }),
-            );
+            reasons
+                .extend(words.find_in(body).into_iter().map(|word| Reason::Restricted { word: word.into() }));
         }
     }
 }

@@ -72,7 +72,7 @@ impl Restricted {
         });
         let ends = ends.collect();
         let is_short = text.len() <= AUTOMATON_BYTES_MAX;
-        let search = if is_short { automaton(&words) } else { Table::new(&words) };
+        let search = if is_short { automaton(&words) } else { Search::Table(Table::new(&words)) };
         Ok(Self(Arc::new(Words { text: text.into(), ends, search })))
     }
 
@@ -128,7 +128,7 @@ impl Words {
 }
 
 impl Table {
-    fn new(words: &BTreeSet<&str>) -> Search {
+    fn new(words: &BTreeSet<&str>) -> Self {
         let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
         let count = u32::try_from(words.len()).expect("there are at most 10,000 words");
         let mut all: Box<[u32]> = (0..count).collect();
@@ -141,7 +141,7 @@ impl Table {
                 shortest.push(*index);
             }
         }
-        Search::Table(Self { all, shortest: shortest.into() })
+        Self { all, shortest: shortest.into() }
     }
 
     /// Whether a text begins with a word. Only the last word that does not sort after the text can be one: all words between
@@ -195,7 +195,7 @@ mod tests {
         ) {
             let words: BTreeSet<&str> = words.iter().map(|word| &**word).collect();
             let automaton = with_search(&words, automaton(&words));
-            let table = with_search(&words, Table::new(&words));
+            let table = with_search(&words, Search::Table(Table::new(&words)));
             prop_assert_eq!(automaton.find_in(body.as_bytes()), table.find_in(body.as_bytes()));
             prop_assert_eq!(automaton.occur_in(body.as_bytes()), table.occur_in(body.as_bytes()));
             let found = words.iter().any(|word| body.to_ascii_lowercase().contains(&word.to_ascii_lowercase()));

@@ -1,7 +1,7 @@
 //! The part of a client's address that limits count by. Must never tell apart addresses that one client can choose from.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// An IPv4 address, or the 64 bits of an IPv6 address that a network is given: its clients choose the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,8 +17,8 @@ impl AddressBlock {
         match address.map(|address| address.to_canonical()) {
             Some(IpAddr::V4(address)) => Self::V4(address.octets()),
             Some(IpAddr::V6(address)) => {
-                let [a, b, c, d, ..] = address.segments();
-                Self::V6([a, b, c, d])
+                let [first, second, third, fourth, ..] = address.segments();
+                Self::V6([first, second, third, fourth])
             }
             None => Self::Unknown,
         }
@@ -33,8 +33,10 @@ impl AddressBlock {
 impl fmt::Display for AddressBlock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::V4([a, b, c, d]) => write!(f, "{a}.{b}.{c}.{d}"),
-            Self::V6([a, b, c, d]) => write!(f, "{}/64", Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0)),
+            Self::V4(octets) => write!(f, "{}", Ipv4Addr::from(octets)),
+            Self::V6([first, second, third, fourth]) => {
+                write!(f, "{}/64", Ipv6Addr::new(first, second, third, fourth, 0, 0, 0, 0))
+            }
             Self::Unknown => f.write_str("an unknown address"),
         }
     }

@@ -45,7 +45,7 @@ impl AddressTable {
         Self { sets: (0..SETS).map(|_| Mutex::default()).collect(), hasher: RandomState::new() }
     }
 
-    /// Keyed, so that nobody can make a second text with the same hash.
+    /// Keyed, so that an attacker cannot make a second text with the same hash.
     pub(super) fn hash_secret(&self, secret: &[u8]) -> u64 {
         self.hasher.hash_one(secret)
     }

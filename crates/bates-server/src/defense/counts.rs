@@ -67,7 +67,7 @@ impl Counts {
         self.totals[event as usize].load(Ordering::Relaxed)
     }
 
-    /// What happened since the last note; `None` if nothing did, or if that was less than a minute ago.
+    /// The news since the last note; `None` without news, or if that note is less than a minute old.
     pub(super) fn note(&self, now: Duration) -> Option<String> {
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         let totals = self.totals.each_ref().map(|total| total.load(Ordering::Relaxed));
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_note_tells_what_is_new_and_comes_once_a_minute() {
+    fn a_note_tells_the_news_and_comes_once_a_minute() {
         let (counts, now) = (Counts::default(), Duration::from_secs(5));
         assert_eq!(counts.note(now), None);
         let block = AddressBlock::V4([203, 0, 113, 7]);
@@ -103,7 +103,7 @@ mod tests {
         let expected = "2 wrong secrets; the latest wrong secret came from 203.0.113.7";
         assert_eq!(counts.note(now).as_deref(), Some(expected));
         counts.add(Event::SecretRefused, 5_000);
-        assert_eq!(counts.note(now + NOTE_PERIOD - Duration::from_millis(1)), None);
+        assert_eq!(counts.note(now + NOTE_PERIOD.mul_f32(0.9)), None);
         let expected = "5000 secrets refused unchecked";
         assert_eq!(counts.note(now + NOTE_PERIOD).as_deref(), Some(expected));
         assert_eq!(counts.note(now + 3 * NOTE_PERIOD), None, "nothing is new");

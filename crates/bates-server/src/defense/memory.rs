@@ -44,7 +44,7 @@ impl MemoryBudget {
         if share.bytes() == bytes {
             return true;
         }
-        // Invariant: the budget changes by what each swap changes, so the sum is right whoever sets a share last.
+        // Invariant: the budget changes by what each swap changes, so the sum is right whichever thread sets a share last.
         let before = share.0.swap(bytes, Ordering::Relaxed);
         let change = bytes.cast_signed() - before.cast_signed();
         let used = self.used.fetch_add(change, Ordering::Relaxed) + change;

@@ -104,7 +104,7 @@ impl Defense {
         }
     }
 
-    /// What was refused and closed since the last note, for the operator. At most one note a minute.
+    /// Refusals and closed connections since the last note, for the operator. At most one note a minute.
     pub fn note(&self) -> Option<String> {
         self.counts.note(self.now())
     }

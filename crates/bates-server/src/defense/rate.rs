@@ -1,8 +1,7 @@
-//! A rate in eight bytes: so many at once, then one each interval.
+//! A rate in a few bytes: a burst, then one each interval.
 
 use std::time::Duration;
 
-/// What a rate allows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RateLimit {
     /// How many may come at once.
@@ -11,7 +10,7 @@ pub(crate) struct RateLimit {
     pub(crate) interval: Duration,
 }
 
-/// How much of a rate is used, as the moment at which nothing of it is used any more.
+/// How much of a rate is used, as the moment at which the whole burst is there again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RateUse(Duration);
 
@@ -20,14 +19,16 @@ impl RateUse {
     pub(crate) fn take(&mut self, limit: RateLimit, now: Duration) -> Result<(), Duration> {
         let next = self.0.max(now) + limit.interval;
         let latest = now + limit.interval * limit.burst;
-        if next > latest {
-            return Err(next - latest);
+        match next.checked_sub(latest) {
+            Some(wait) if !wait.is_zero() => Err(wait),
+            _ => {
+                self.0 = next;
+                Ok(())
+            }
         }
-        self.0 = next;
-        Ok(())
     }
 
-    /// Gives one back that was taken.
+    /// Takes back one use.
     pub(crate) fn give_back(&mut self, limit: RateLimit) {
         self.0 = self.0.saturating_sub(limit.interval);
     }
@@ -56,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_can_be_taken_again() {
+    fn a_use_that_is_given_back_can_be_taken_again() {
         let (mut usage, now) = (RateUse::default(), seconds(100));
         for _ in 0..1_000 {
             assert_eq!(usage.take(LIMIT, now), Ok(()));

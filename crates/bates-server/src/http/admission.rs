@@ -35,8 +35,8 @@ pub struct Settings {
 /// Why a request is refused.
 pub(super) enum Refusal {
     Problem(Problem),
-    /// Too many requests, of which the next may come after this time. The connection ends, so that each further one costs
-    /// its sender more than the server.
+    /// Too many requests; the next may come after this time. The connection ends, so that each further one costs its sender
+    /// more than the server.
     TooMany(Duration, &'static str),
 }
 
@@ -140,7 +140,7 @@ impl Settings {
         }
     }
 
-    /// Without a secret, everybody may use the server, and nobody is a stranger.
+    /// A server without a secret has no strangers.
     fn count_stranger(&self, slot: &Slot) -> Result<(), Refusal> {
         if self.access.is_open() {
             return Ok(());

@@ -69,7 +69,7 @@ impl FrontEnd for Http {
         self.clone().serve_connection(stream, Some(slot), stop)
     }
 
-    /// Somebody must be able to see that the server runs, however many connections there are.
+    /// Monitors must see that the server runs, however many connections there are.
     fn refuse(
         &self,
         stream: TcpStream,
@@ -134,7 +134,7 @@ impl Http {
         async move {
             let mut response = match admitted {
                 Ok(answer) => answer.await.unwrap_or_else(|never| match never {}),
-                Err(refusal) => refusal,
+                Err(refusal) => *refusal,
             };
             if meter.is_out_of_memory() {
                 response = overloaded();
@@ -145,11 +145,18 @@ impl Http {
         }
     }
 
-    fn admit(&self, request: &Request<Incoming>, peer: &Peer, meter: &Meter) -> Result<Caller, Response> {
+    fn admit(
+        &self,
+        request: &Request<Incoming>,
+        peer: &Peer,
+        meter: &Meter,
+    ) -> Result<Caller, Box<Response>> {
         match meter.slot() {
-            Some(slot) => self.settings.admit(request, peer, slot).map_err(IntoResponse::into_response),
+            Some(slot) => {
+                self.settings.admit(request, peer, slot).map_err(|refusal| refusal.into_response().into())
+            }
             None if is_probe(request.uri().path()) => Ok(peer.caller.clone()),
-            None => Err(too_many_connections()),
+            None => Err(too_many_connections().into()),
         }
     }
 }

@@ -98,9 +98,10 @@ impl Meter {
     }
 
     fn held(&self) -> usize {
-        let body = self.body.load(Ordering::Relaxed).min(BODY_BYTES_MAX);
-        let others = [&self.unread, &self.work, &self.answer].map(|part| part.load(Ordering::Relaxed));
-        body + others.iter().sum::<usize>()
+        let [unread, body, work, answer] =
+            [&self.unread, &self.body, &self.work, &self.answer].map(|part| part.load(Ordering::Relaxed));
+        // The buffer of hyper grows to twice what it holds.
+        2 * unread + body.min(BODY_BYTES_MAX) + work + answer
     }
 
     fn touch(&self) {

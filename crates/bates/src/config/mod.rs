@@ -267,11 +267,9 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<C
     access::check_secret_lengths(&mut reader, &[http, resp]);
     let transport = tls::Transport::read(&mut reader);
     transport.check(&mut reader, [("http", http), ("resp", resp)]);
-    let defense = defense::read_defense(&mut reader);
     let attempts = reader.number("outbox_tries", 5, 1..=100);
     let hours = reader.number("outbox_retention_hours", 7 * 24, 0..=876_000);
     let minutes = reader.number("reconcile_minutes", 60, 0..=1_000_000);
-    let without_secret = reader.flag("openg2p_without_secret");
     let series = series::read(tree.get("series"), mistakes);
     Some(Config {
         store: store?,
@@ -280,7 +278,7 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<C
         tls: transport.files,
         access: Arc::new(access?),
         hosts: permissions::read_hosts(&mut Reader { tree, mistakes }),
-        defense,
+        defense: defense::read_defense(&mut Reader { tree, mistakes }),
         series: series.specs,
         sinks: series.sinks,
         pools: series.pools,
@@ -288,7 +286,7 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<C
         attempts_max: u32::try_from(attempts).unwrap_or(5),
         retention: Duration::from_hours(hours),
         operations_retention: read_operations_retention(&mut Reader { tree, mistakes }),
-        openg2p_without_secret: without_secret,
+        openg2p_without_secret: Reader { tree, mistakes }.flag("openg2p_without_secret"),
         id_generator_database: None,
         reconcile_period: (minutes > 0).then(|| Duration::from_mins(minutes)),
         file,

@@ -6,7 +6,7 @@ use super::{Rig, SECRET, code};
 
 const NEVER_SEEN: (&str, &str) = ("BATES_TOKENS__OTHER__SECRET", "close sesame, close sesame");
 
-/// A server whose second secret nobody has sent yet.
+/// A server whose second secret was never sent yet.
 fn start() -> Rig {
     Rig::start(&[NEVER_SEEN, ("BATES_TOKENS__OTHER__MAY", "read")])
 }
@@ -71,7 +71,7 @@ fn guesses_are_counted_and_noted_without_the_guess() {
 }
 
 #[test]
-fn a_server_without_a_secret_slows_nobody_down() {
+fn a_server_without_a_secret_slows_no_client_down() {
     let data = tempfile::tempdir().unwrap();
     let server = super::Server::start(data.path());
     for _ in 0..200 {

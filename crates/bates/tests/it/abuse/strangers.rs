@@ -1,4 +1,4 @@
-//! Requests without a secret: how many an address may send, and what is answered in any case.
+//! Requests without a secret: how many an address may send, and that probes and callers are always answered.
 
 use super::super::http::send;
 use super::super::wire::exchange;
