@@ -13,6 +13,9 @@ const WORDS_MAX: usize = 10_000;
 /// The maximum width of `{seq}`.
 const WORD_BYTES_MAX: usize = 64;
 
+/// 2^17 bits: a list of 10,000 words sets at most a twelfth.
+const FILTER_WORDS: usize = 2_048;
+
 /// Longer lists are tables.
 const AUTOMATON_BYTES_MAX: usize = 4 * 1024;
 
@@ -52,6 +55,10 @@ struct Table {
     all: Box<[u32]>,
     /// Those that do not begin with another: where a longer one occurs, the other does.
     shortest: Box<[u32]>,
+    /// The length of the shortest word.
+    length_min: usize,
+    /// A bit for the hash of the beginning of each word: few texts need a search.
+    filter: Box<[u64]>,
 }
 
 impl Restricted {
@@ -141,12 +148,23 @@ impl Table {
                 shortest.push(*index);
             }
         }
-        Self { all, shortest: shortest.into() }
+        let length_min = words.iter().map(|word| word.len()).min().unwrap_or(1);
+        let mut filter = vec![0; FILTER_WORDS].into_boxed_slice();
+        for word in words {
+            let (at, bit) = filter_bit(&word[..length_min]);
+            filter[at] |= bit;
+        }
+        Self { all, shortest: shortest.into(), length_min, filter }
     }
 
     /// Whether a text begins with a word. Only the last word that does not sort after the text can be one: all words between
     /// a beginning of the text and the text begin with it.
     fn begins(&self, words: &Words, text: &[u8]) -> bool {
+        let Some(beginning) = text.get(..self.length_min) else { return false };
+        let (at, bit) = filter_bit(beginning);
+        if self.filter[at] & bit == 0 {
+            return false;
+        }
         let after = self.shortest.partition_point(|index| compare(words.bytes(*index), text).is_le());
         after > 0 && starts_with(text, words.bytes(self.shortest[after - 1]))
     }
@@ -162,6 +180,14 @@ impl Table {
         });
         found.map(|index| words.word(*index as usize)).collect()
     }
+}
+
+/// Where the filter has the bit of a beginning, by FNV-1a.
+fn filter_bit(beginning: &[u8]) -> (usize, u64) {
+    let mix = |hash: u32, byte: &u8| (hash ^ u32::from(byte.to_ascii_lowercase())).wrapping_mul(16_777_619);
+    let hash = beginning.iter().fold(2_166_136_261, mix);
+    let hash = (hash ^ (hash >> 15)) as usize;
+    (hash / 64 % FILTER_WORDS, 1 << (hash % 64))
 }
 
 fn compare(one: &[u8], other: &[u8]) -> Ordering {

@@ -40,6 +40,12 @@ impl Rig {
         exchange(self.server.http, request.as_bytes()).0
     }
 
+    /// Sends wrong secrets until one is not checked.
+    fn guess_until_refused(&self) {
+        let is_refused = (0..1_000).any(|_| self.status("guess") == 429);
+        assert!(is_refused, "a thousand wrong secrets were checked");
+    }
+
     fn metric(&self, name: &str) -> u64 {
         let (status, head, text) = self.ask(SECRET, "GET /metrics");
         assert_eq!(status, 200, "{head}");
