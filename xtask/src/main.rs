@@ -8,6 +8,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 mod bench;
 mod cargo;
+mod deny;
 mod hunt;
 mod libraries;
 mod machine;
@@ -25,6 +26,7 @@ mod tidy;
   cargo xtask test -- -p bates-pattern   the tests of one crate
   cargo xtask tidy                       check the style rules
   cargo xtask tidy --bless               lower the recorded limits to the current values
+  cargo xtask deny                       check the licences and sources of dependencies
   cargo xtask bench pattern              run one benchmark
   cargo xtask hunt --seconds 600         run each random test for ten minutes"
 )]
@@ -39,6 +41,8 @@ enum Command {
     Test(test::Arguments),
     /// Check the style rules that a program can check
     Tidy(tidy::Arguments),
+    /// Check licences, sources and bans of all dependencies, and advisories where their database is reachable
+    Deny(deny::Arguments),
     /// Run a benchmark by its name
     Bench(bench::Arguments),
     /// Run long random tests: cancelled calls, runtimes that end, lost answers, a Redis that loses data
@@ -56,6 +60,7 @@ fn run() -> Result<ExitCode> {
     match Arguments::parse().command {
         Some(Command::Test(arguments)) => test::run(&arguments),
         Some(Command::Tidy(arguments)) => tidy::run(&arguments),
+        Some(Command::Deny(arguments)) => deny::run(&arguments),
         Some(Command::Bench(arguments)) => bench::run(&arguments),
         Some(Command::Hunt(arguments)) => hunt::run(&arguments),
         None => {
