@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use crate::page::page;
 use crate::problem::Problem;
 use crate::scope::{Day, Parameters};
+use crate::whole::whole_or_null;
 
 const KEY_BYTES_MAX: usize = 255;
 
@@ -143,7 +144,7 @@ pub struct ReservationRequest {
     #[cfg_attr(feature = "schema", schema(value_type = Option<String>, format = Date, example = "2025-12-31"))]
     pub date: Option<Day>,
     /// How many seconds the reservation lasts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "whole_or_null", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(default = 900, minimum = 1, maximum = 2_592_000))]
     pub seconds: Option<u64>,
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::page::page;
 use crate::scope::{Day, Parameters};
+use crate::whole::whole;
 
 /// A lease to take.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +18,7 @@ pub struct LeaseRequest {
     #[cfg_attr(feature = "schema", schema(value_type = BTreeMap<String, String>, example = json!({"project": "PROJ", "type": "9012"})))]
     pub scope: Parameters,
     /// How many numbers to lease. A lease that lists its numbers has at most 100,000.
+    #[serde(deserialize_with = "whole")]
     #[cfg_attr(feature = "schema", schema(minimum = 1, maximum = 1_000_000, example = 100))]
     pub count: u64,
     /// The business date, for a series with dates; defaults to today, and then the numbers are valid only today.
@@ -28,6 +30,7 @@ pub struct LeaseRequest {
     pub numbers: bool,
     /// Earlier leases whose numbers are all used; the server ends them.
     #[serde(default)]
+    #[cfg_attr(feature = "schema", schema(max_items = 1_000))]
     pub used: Vec<String>,
 }
 
@@ -67,10 +70,12 @@ pub struct LeaseGrant {
 #[serde(deny_unknown_fields)]
 pub struct PositionRange {
     /// The first position.
-    #[cfg_attr(feature = "schema", schema(example = 1063))]
+    #[serde(deserialize_with = "whole")]
+    #[cfg_attr(feature = "schema", schema(maximum = 9_007_199_254_740_991_u64, example = 1063))]
     pub first: u64,
     /// The last position.
-    #[cfg_attr(feature = "schema", schema(example = 1100))]
+    #[serde(deserialize_with = "whole")]
+    #[cfg_attr(feature = "schema", schema(maximum = 9_007_199_254_740_991_u64, example = 1100))]
     pub last: u64,
 }
 
@@ -89,6 +94,7 @@ pub struct LeasedNumber {
 #[serde(deny_unknown_fields)]
 pub struct ReturnRequest {
     /// Positions that were not used and never will be. Each range must lie within the lease.
+    #[cfg_attr(feature = "schema", schema(max_items = 10_000))]
     pub unused: Vec<PositionRange>,
 }
 

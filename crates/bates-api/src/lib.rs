@@ -20,6 +20,7 @@ mod problem;
 mod scope;
 mod series;
 mod token;
+mod whole;
 
 pub use audit::*;
 pub use document::*;

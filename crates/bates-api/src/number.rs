@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::page::page;
 use crate::scope::{Day, Parameters};
+use crate::whole::whole;
 
 /// The numbers to take.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,7 +18,7 @@ pub struct NumberRequest {
     #[cfg_attr(feature = "schema", schema(value_type = BTreeMap<String, String>, example = json!({"project": "PROJ", "type": "9012"})))]
     pub scope: Parameters,
     /// How many numbers.
-    #[serde(default = "default_count")]
+    #[serde(default = "default_count", deserialize_with = "whole")]
     #[cfg_attr(feature = "schema", schema(default = 1, minimum = 1, maximum = 1_000_000))]
     pub count: u64,
     /// The business date, for a series with dates; defaults to today in the time zone of the series.

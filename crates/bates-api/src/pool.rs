@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::number::default_count;
 use crate::scope::Parameters;
+use crate::whole::whole;
 
 /// The Redis key of the marker of a list: a hash with the epoch and the store. The braces are a hash tag, so that a Redis
 /// cluster puts the marker into the slot of its list, whose key has no braces.
@@ -49,7 +50,7 @@ pub struct PoolNumberRequest {
     #[cfg_attr(feature = "schema", schema(value_type = BTreeMap<String, String>, example = json!({"project": "PROJ", "type": "9012"})))]
     pub scope: Parameters,
     /// How many numbers.
-    #[serde(default = "default_count")]
+    #[serde(default = "default_count", deserialize_with = "whole")]
     #[cfg_attr(feature = "schema", schema(default = 1, minimum = 1, maximum = 100_000))]
     pub count: u64,
 }

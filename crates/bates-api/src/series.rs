@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::page::page;
+use crate::whole::{whole, whole_or_null};
 
 /// The description of a series, as its owner writes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,7 +24,8 @@ pub struct SeriesDescription {
     #[serde(default = "default_order")]
     pub order: String,
     /// The first position. Defaults to 1 for decimal numbers that count up, and to 0 otherwise.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "whole_or_null", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(maximum = 9_007_199_254_740_991_u64))]
     pub start: Option<u64>,
     /// The template of Redis keys that name scopes, for example `id-pool:{project}:{type}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,14 +59,24 @@ pub struct SeriesDescription {
 #[serde(deny_unknown_fields, default)]
 pub struct LimitSettings {
     /// How many positions the first range of a scope has. A crash right after that grant skips at most this many.
+    #[serde(deserialize_with = "whole")]
+    #[cfg_attr(feature = "schema", schema(minimum = 1, maximum = 1_000_000_000))]
     pub lease_min: u64,
     /// How many positions the largest range has. A crash skips at most this many and the share of `watermark_percent`.
+    #[serde(deserialize_with = "whole")]
+    #[cfg_attr(feature = "schema", schema(minimum = 1, maximum = 1_000_000_000))]
     pub lease_max: u64,
     /// The dispenser fetches the next range when this share of the current one is left.
+    #[serde(deserialize_with = "whole")]
+    #[cfg_attr(feature = "schema", schema(maximum = 100))]
     pub watermark_percent: u8,
     /// How many callers may wait for one scope.
+    #[serde(deserialize_with = "whole")]
+    #[cfg_attr(feature = "schema", schema(minimum = 1, maximum = 1_000_000))]
     pub waiters_max: usize,
     /// How many scopes the series may have.
+    #[serde(deserialize_with = "whole")]
+    #[cfg_attr(feature = "schema", schema(minimum = 1))]
     pub scopes_max: u64,
 }
 
@@ -85,6 +97,7 @@ pub enum AuditSetting {
 #[serde(deny_unknown_fields)]
 pub struct AuditRetention {
     /// The server removes a record after this many hours.
+    #[serde(deserialize_with = "whole")]
     #[cfg_attr(feature = "schema", schema(minimum = 1, maximum = 876_000, example = 9_600))]
     pub retention_hours: u64,
 }

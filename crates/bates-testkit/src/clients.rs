@@ -48,6 +48,15 @@ pub const KUBERNETES_VALIDATE: Library = Library {
     search: ("PYTHONPATH", ""),
 };
 
+/// Tests of a server by its `OpenAPI` document.
+pub const SCHEMATHESIS: Library = Library {
+    interpreter: "python3",
+    package: "schemathesis",
+    version: "4.32.5",
+    sha256: None,
+    search: ("PYTHONPATH", ""),
+};
+
 /// The path of Helm: the one installed for the tests, or else that of the machine.
 pub fn helm() -> Result<PathBuf, ServerError> {
     let installed = HELM.folder().join("bin/helm");

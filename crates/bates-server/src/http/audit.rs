@@ -87,23 +87,23 @@ fn find_only_series<S: Store>(context: &Context<S>, permit: &Permit, id: &str) -
     }
 }
 
-/// Whether every store can hold this time.
-fn is_storable(time: &Timestamp) -> bool {
-    time.as_second() >= 0
-}
+/// No entry is older, and every store can hold this time.
+const OLDEST: Timestamp = Timestamp::UNIX_EPOCH;
 
-/// Parses a time, or a day, which stands for its midnight in UTC.
+/// Parses a time, or a day, which stands for its midnight in UTC. A time before the oldest entry stands for that.
 pub(super) fn parse_time(field: &str, text: &str) -> Result<Timestamp> {
     let day = || text.parse().ok().map(Day::date);
     let midnight = |day: Date| day.to_zoned(TimeZone::UTC).ok().map(|midnight| midnight.timestamp());
-    let time = day().map_or_else(|| text.parse().ok(), midnight).filter(is_storable);
+    // A year has four digits; the parser also reads signed years of six.
+    let has_sign = text.starts_with(['-', '+']);
+    let time = day().map_or_else(|| text.parse().ok(), midnight).filter(|_| !has_sign);
     let invalid = "is not a valid time: expected 2026-12-31T23:59:59Z or 2026-12-31";
-    time.ok_or_else(|| bad_value(field, text, invalid))
+    time.map(|time| time.max(OLDEST)).ok_or_else(|| bad_value(field, text, invalid))
 }
 
 pub(super) fn parse_after(text: &str) -> Option<(Timestamp, Uuid)> {
     let (micros, id) = text.split_once('|')?;
-    let at = Timestamp::from_microsecond(micros.parse().ok()?).ok().filter(is_storable)?;
+    let at = Timestamp::from_microsecond(micros.parse().ok()?).ok().filter(|at| *at >= OLDEST)?;
     Some((at, id.parse().ok()?))
 }
 

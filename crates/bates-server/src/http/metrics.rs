@@ -20,7 +20,8 @@ const LATENCY: &str = "bates_store_grant_seconds";
 
 /// Metrics for Prometheus
 #[utoipa::path(get, path = "/metrics", tag = "operations",
-    responses((status = 200, description = "Counters, gauges and a histogram in the text format of Prometheus", body = String)))]
+    responses((status = 200, description = "Counters, gauges and a histogram in the text format of Prometheus", body = String),
+        (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The caller may not read metrics")))]
 pub(super) async fn export_metrics<S: Store>(context: Context<S>, permit: Permit) -> impl IntoResponse {
     let machine = &context.machine;
     let mut text = MetricsText::default();

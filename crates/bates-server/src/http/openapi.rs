@@ -1,5 +1,7 @@
 //! `/openapi.json`, and the Swagger UI at `/docs`. Both are served from the binary.
 
+mod details;
+
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
@@ -7,7 +9,6 @@ use axum::body::Bytes;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use bates_core::{ErrorCode, Store};
-use serde_json::{Value, json};
 use utoipa::OpenApi;
 use utoipa_swagger_ui::Config;
 
@@ -37,44 +38,14 @@ pub(super) fn base_document() -> utoipa::openapi::OpenApi {
     let mut api = Api::openapi();
     let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
     api.components.get_or_insert_default().add_security_scheme("secret", bearer);
-    // A server on a loopback address may need no secret.
-    api.security = Some(vec![SecurityRequirement::default(), SecurityRequirement::new("secret", [""; 0])]);
+    api.security = Some(vec![SecurityRequirement::new("secret", [""; 0])]);
     api
 }
 
 pub(super) fn to_json(api: &utoipa::openapi::OpenApi) -> Bytes {
     let mut document = serde_json::to_value(api).expect("all keys of the document are strings");
-    describe_more(&mut document);
+    details::add(&mut document);
     serde_json::to_vec_pretty(&document).expect("all keys of the document are strings").into()
-}
-
-fn operations(path: &mut Value) -> impl Iterator<Item = &mut Value> {
-    path.as_object_mut().into_iter().flatten().map(|(_, operation)| operation)
-}
-
-/// Adds what the derived document cannot say.
-fn describe_more(document: &mut Value) {
-    let schemas = &mut document["components"]["schemas"];
-    // The schema of `Series` contains this one, and would forbid the fields that it adds.
-    schemas["SeriesDescription"].as_object_mut().map(|schema| schema.remove("additionalProperties"));
-    for (name, schema) in schemas.as_object_mut().into_iter().flatten() {
-        if name.starts_with("Envelope_") {
-            let result = schema["properties"]["response"].take();
-            schema["properties"]["response"] = json!({ "oneOf": [{ "type": "null" }, result] });
-        }
-    }
-    for operation in
-        document["paths"].as_object_mut().into_iter().flatten().flat_map(|(_, path)| operations(path))
-    {
-        for parameter in operation.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
-            if parameter["name"] == "series" {
-                parameter["schema"]["pattern"] = json!("^[a-z][a-z0-9_-]{0,63}$");
-            }
-        }
-    }
-    let mut alias = document["paths"]["/v1/gaps"].clone();
-    alias["get"]["operationId"] = json!("list_gaps_by_alias");
-    document["paths"]["/api/v1/ids/gaps"] = alias;
 }
 
 pub(super) async fn serve_document<S: Store>(context: Context<S>) -> Response {

@@ -20,7 +20,7 @@ pub(super) struct PageSize {
 pub(super) const SMALL_PAGE: PageSize = PageSize { default: 100, max: 1_000 };
 pub(super) const LARGE_PAGE: PageSize = PageSize { default: 1_000, max: 10_000 };
 
-const PRINTABLE_BYTES_MAX: usize = 256;
+const PRINTABLE_CHARS_MAX: usize = 256;
 
 pub(super) struct ListQuery {
     after: Option<String>,
@@ -44,8 +44,8 @@ pub(super) fn bad_value(field: &str, value: &str, problem: &str) -> Problem {
 
 /// A text that every store accepts: short, and without control characters.
 pub(super) fn parse_printable(field: &str, value: &str) -> Result<String> {
-    let is_valid = value.len() <= PRINTABLE_BYTES_MAX && !value.chars().any(char::is_control);
-    let problem = || format!("has control characters or more than {PRINTABLE_BYTES_MAX} bytes");
+    let is_valid = value.chars().count() <= PRINTABLE_CHARS_MAX && !value.chars().any(char::is_control);
+    let problem = || format!("has control characters or more than {PRINTABLE_CHARS_MAX} characters");
     is_valid.then(|| value.to_owned()).ok_or_else(|| bad_value(field, value, &problem()))
 }
 

@@ -26,6 +26,7 @@ mod load;
 mod metrics;
 mod moves;
 mod nodes;
+mod openapi;
 mod openg2p;
 mod pools;
 mod process;

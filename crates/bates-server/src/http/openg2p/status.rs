@@ -113,7 +113,9 @@ pub(crate) async fn show_version() -> Success<BuildInfo> {
 }
 
 /// Show the ID types and their rules
-#[utoipa::path(get, path = "/config", tag = "openg2p", responses((status = 200, body = Envelope<IdTypeConfig>)))]
+#[utoipa::path(get, path = "/config", tag = "openg2p",
+    responses((status = 200, body = Envelope<IdTypeConfig>),
+        (status = "default", body = Envelope<IdTypeConfig>, description = "The caller may not read ID types")))]
 pub(crate) async fn show_config<S: Store>(context: Context<S>, permit: Permit) -> Success<IdTypeConfig> {
     let mut types = id_type::list(&context);
     types.retain(|_, (entry, _)| permit.sees_all_of(entry.series().name()));
