@@ -46,8 +46,9 @@ pub use dispenser::{Dispenser, HeldLevel, ReleaseReport};
 pub use document::{
     ActionCondition, ActionOutcome, ActionRule, AssignError, AssignRequest, Assignment, CLAIM_TTL,
     ClaimRequest, DeliverEachFuture, DeliverFuture, Delivery, DeliveryError, DeliveryOutcomes, Document,
-    DocumentAction, DocumentContent, DocumentError, DocumentFilter, DocumentState, Idempotency, NewDocument,
-    Relay, RelaySettings, Settlement, Sink, Verdict, VerdictChange, deliver_through_each,
+    DocumentAction, DocumentContent, DocumentError, DocumentFilter, DocumentRetention, DocumentState,
+    Idempotency, NewDocument, PruneGroup, Relay, RelaySettings, Settlement, Sink, Verdict, VerdictChange,
+    deliver_through_each,
 };
 pub use error::IssueError;
 pub use gap::{

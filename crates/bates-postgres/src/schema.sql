@@ -189,6 +189,7 @@ CREATE INDEX document_reserved ON bates.document (due_at) WHERE state = 'reserve
 CREATE INDEX document_undelivered ON bates.document (series, scope, state, position)
     WHERE state IN ('dead', 'abandoned', 'voided');
 CREATE INDEX document_done ON bates.document (updated_at) WHERE state IN ('delivered', 'confirmed');
+CREATE INDEX document_given_up ON bates.document (updated_at) WHERE state IN ('dead', 'abandoned', 'voided');
 
 -- The idempotency keys of callers: a request with a known key gets the number of the first one. A batch inserts its keys
 -- before it locks anything else, and recognises the new ones by its own id. Keys outlive their documents.

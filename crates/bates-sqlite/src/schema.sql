@@ -107,6 +107,14 @@ CREATE INDEX document_number ON document (number);
 CREATE INDEX document_due ON document (series_id, attempts, due_at, id) WHERE state = 'pending';
 CREATE INDEX document_reserved ON document (due_at) WHERE state = 'reserved';
 CREATE INDEX document_done ON document (updated_at) WHERE state IN ('delivered', 'confirmed');
+CREATE INDEX document_undelivered ON document (updated_at) WHERE state IN ('dead', 'abandoned', 'voided');
+
+-- Documents that were removed without being delivered or confirmed, and their state, with which their keys answer.
+-- Here and not in the keys, which have no index by document: it would cost every document with a key.
+CREATE TABLE removed (
+    document_id BLOB PRIMARY KEY,
+    state       TEXT NOT NULL CHECK (state IN ('dead', 'abandoned', 'voided'))
+) STRICT, WITHOUT ROWID;
 
 -- The idempotency keys of callers: a request with a known key gets the number of the first one. Keys outlive their
 -- documents.
@@ -120,7 +128,7 @@ CREATE TABLE idempotency (
     scope       TEXT NOT NULL,
     position    INTEGER NOT NULL,
     number      TEXT NOT NULL,
-    -- The only state in which the document is pruned: it is the answer once the document is gone.
+    -- The answer once the document is gone, unless it is in `removed`.
     pruned_as   TEXT NOT NULL,
     PRIMARY KEY (series_id, caller, key)
 ) STRICT, WITHOUT ROWID;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bates_core::{Machine, ProcessGuard, Store};
+use bates_core::{DocumentRetention, Machine, ProcessGuard, Store};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Interval, MissedTickBehavior, interval};
@@ -35,8 +35,12 @@ impl Drop for Background {
 }
 
 impl Background {
-    /// Evicts scopes that are unused for `idle`, and removes delivered documents after `retention`.
-    pub(crate) fn start<S: Store>(machine: &Arc<Machine<S>>, idle: Duration, retention: Duration) -> Self {
+    /// Evicts scopes that are unused for `idle`, and removes documents after their `retention`.
+    pub(crate) fn start<S: Store>(
+        machine: &Arc<Machine<S>>,
+        idle: Duration,
+        retention: DocumentRetention,
+    ) -> Self {
         let mut tasks = Self::default();
         // Intervals start here, not in their tasks, so that a runtime without timers fails in the call that opens the store.
         tasks.endless.spawn(evict(machine.clone(), ticks(idle.max(Duration::from_millis(1)))));
@@ -72,7 +76,7 @@ async fn evict<S: Store>(machine: Arc<Machine<S>>, mut ticks: Interval) {
     }
 }
 
-async fn prune<S: Store>(machine: Arc<Machine<S>>, mut ticks: Interval, retention: Duration) {
+async fn prune<S: Store>(machine: Arc<Machine<S>>, mut ticks: Interval, retention: DocumentRetention) {
     for tick in 0_u64.. {
         ticks.tick().await;
         // Readiness and callers report a failing store; the next tick tries again.

@@ -5,13 +5,12 @@
 //! no range of the series in memory until it restarts.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use uuid::Uuid;
 
 use super::{
     ActionOutcome, AssignError, AssignRequest, Assignment, Document, DocumentAction, DocumentContent,
-    DocumentFilter, DocumentState, Idempotency,
+    DocumentFilter, DocumentRetention, DocumentState, Idempotency, PruneGroup,
 };
 use crate::audit::{Actor, Channel};
 use crate::code::ErrorCode;
@@ -24,10 +23,10 @@ use crate::store::{Store, StoreResult};
 
 const PRUNE_BATCH: usize = 10_000;
 
-/// Why a document got no number. Nothing was written, unless the store failed.
 /// Levels of arrays and objects in a document. Readers of a sink often stop at 100 or 128.
 const DEPTH_MAX: usize = 64;
 
+/// Why a document got no number. Nothing was written, unless the store failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DocumentError {
@@ -225,11 +224,14 @@ impl<S: Store> Machine<S> {
         self.store().count_documents().await
     }
 
-    /// Voids expired reservations, and removes documents that were delivered or confirmed longer than `retention` ago: at
-    /// most 10,000 of each. Returns how many it voided and removed.
-    pub async fn prune_documents(&self, retention: Duration) -> StoreResult<(u64, u64)> {
+    /// Voids expired reservations, and removes documents that are older than their retention: at most 10,000 of each.
+    /// Returns how many it voided and removed.
+    pub async fn prune_documents(&self, retention: DocumentRetention) -> StoreResult<(u64, u64)> {
+        let DocumentRetention { delivered, undelivered } = retention;
         let voided = self.store().expire_reservations(PRUNE_BATCH).await?;
-        Ok((voided, self.store().prune_documents(retention, PRUNE_BATCH).await?))
+        let mut removed = self.store().prune_documents(PruneGroup::Delivered, delivered, PRUNE_BATCH).await?;
+        removed += self.store().prune_documents(PruneGroup::Undelivered, undelivered, PRUNE_BATCH).await?;
+        Ok((voided, removed))
     }
 
     fn notify_relays(&self, is_affected: impl Fn(&SeriesEntry) -> bool) {

@@ -6,6 +6,7 @@ mod machine;
 mod outbox;
 mod record;
 mod relay;
+mod retention;
 mod sink;
 
 pub use assign::{AssignError, AssignRequest, Assignment, DocumentContent, Idempotency, NewDocument};
@@ -16,6 +17,7 @@ pub use outbox::{
 };
 pub use record::{Document, DocumentState};
 pub use relay::{CLAIM_TTL, Relay, RelaySettings};
+pub use retention::{DocumentRetention, PruneGroup};
 pub use sink::{
     DeliverEachFuture, DeliverFuture, Delivery, DeliveryError, DeliveryOutcomes, Sink, deliver_through_each,
 };

@@ -65,9 +65,10 @@ named!(DocumentState {
 });
 
 impl DocumentState {
-    /// Why the number of a document in this state is a gap, if it is one.
-    pub const fn gap_reason(self) -> Option<GapReason> {
+    /// Why the number of a document in this state is a gap, if it is one. The sink may have taken a document in doubt.
+    pub const fn gap_reason(self, in_doubt: bool) -> Option<GapReason> {
         match self {
+            Self::Dead | Self::Abandoned if in_doubt => Some(GapReason::DeliveryUnknown),
             Self::Dead => Some(GapReason::OutboxDlq),
             Self::Abandoned => Some(GapReason::Abandoned),
             Self::Voided => Some(GapReason::Voided),
@@ -75,7 +76,8 @@ impl DocumentState {
         }
     }
 
-    /// The only state in which a document that began in this state is pruned. Its idempotency key answers with it afterwards.
+    /// The state of [`PruneGroup::Delivered`](super::PruneGroup::Delivered) in which a document that began in this state
+    /// is removed. Its idempotency key answers with it afterwards, unless the document was removed in another state.
     #[must_use]
     pub const fn pruned_as(self) -> Self {
         match self {

@@ -62,6 +62,11 @@ named!(GapReason {
 });
 
 impl GapReason {
+    /// Whether the position belonged to a document or a reservation.
+    pub(crate) const fn is_of_document(self) -> bool {
+        matches!(self, Self::OutboxDlq | Self::Abandoned | Self::Voided | Self::DeliveryUnknown)
+    }
+
     /// Whether the number may have been used.
     pub const fn is_uncertain(self) -> bool {
         matches!(self, Self::CrashSkip | Self::PoolInvalidated | Self::DeliveryUnknown)

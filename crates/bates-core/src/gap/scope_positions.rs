@@ -16,7 +16,7 @@ pub struct ScopePositions {
     pub with_clients: Vec<PositionRange>,
     /// Lost for a known reason, or held by a process or client that counts as crashed.
     pub lost: Vec<MissingRange>,
-    /// Documents that were not delivered, and reservations that were not confirmed.
+    /// Documents that were not delivered, and reservations that were not confirmed, also those that were removed.
     pub undelivered: Vec<MissingRange>,
     /// Documents on their way, and open reservations.
     pub pending: Vec<PositionRange>,

@@ -95,15 +95,13 @@ impl ScopeRecord {
                 Kind::Crashed | Kind::FillerCrashed | Kind::ClientSilent => {
                     all.lost.push(missing(GapReason::CrashSkip));
                 }
+                // Of a document that was removed: its position is treated as before.
+                Kind::Lost(reason) if reason.is_of_document() => all.undelivered.push(missing(reason)),
                 Kind::Lost(reason) => all.lost.push(missing(reason)),
                 Kind::Document(State::Pending | State::Reserved)
                 | Kind::InDoubt(State::Pending | State::Reserved) => all.pending.push(range),
-                Kind::InDoubt(State::Dead | State::Abandoned) => {
-                    all.undelivered.push(missing(GapReason::DeliveryUnknown));
-                }
-                Kind::Document(state) | Kind::InDoubt(state) => {
-                    all.undelivered.extend(state.gap_reason().map(missing));
-                }
+                Kind::Document(state) => all.undelivered.extend(state.gap_reason(false).map(missing)),
+                Kind::InDoubt(state) => all.undelivered.extend(state.gap_reason(true).map(missing)),
             }
         }
         (scope, all)

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::StoreResult;
 use crate::document::{
     ActionOutcome, AssignError, AssignRequest, Assignment, ClaimRequest, Delivery, Document, DocumentAction,
-    DocumentFilter, DocumentState, Settlement,
+    DocumentFilter, DocumentState, PruneGroup, Settlement,
 };
 use crate::operation::Operation;
 use crate::series::SeriesName;
@@ -56,9 +56,10 @@ pub trait DocumentStore: Send + Sync + 'static {
     /// Voids expired reservations, at most `limit`; returns how many.
     async fn expire_reservations(&self, limit: usize) -> StoreResult<u64>;
 
-    /// Removes documents that were delivered or confirmed longer than `age` ago, at most `limit`; returns how many. The
-    /// ledger and the idempotency keys stay.
-    async fn prune_documents(&self, age: Duration, limit: usize) -> StoreResult<u64>;
+    /// Removes documents of a group whose state was last written longer than `age` ago, at most `limit`; returns how
+    /// many. The ledger and the idempotency keys stay. In the same commit each position gets the reason of
+    /// [`PruneGroup::explanations`], as a lost position, and each key the state of its document.
+    async fn prune_documents(&self, group: PruneGroup, age: Duration, limit: usize) -> StoreResult<u64>;
 
     /// Waits for a notice that another node has written a document of a series. Notices may get lost, and a store that is
     /// not shared sends none: the caller must also poll.

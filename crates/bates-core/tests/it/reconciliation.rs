@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bates_core::{
-    ActionOutcome, Actor, DocumentAction, DocumentContent, DocumentState, GapFilter, GapReason, LeaseContent,
-    LeaseOwner, LeaseRequest, Machine, Promise, ScopeParams, SeriesSpec,
+    ActionOutcome, Actor, DocumentAction, DocumentContent, DocumentRetention, DocumentState, GapFilter,
+    GapReason, LeaseContent, LeaseOwner, LeaseRequest, Machine, Promise, ScopeParams, SeriesSpec,
 };
 use bates_testkit::{MemoryStore, SimulatedRuntime};
 
@@ -50,17 +50,21 @@ async fn a_reservation_not_confirmed_in_time_is_voided_and_becomes_a_gap() {
         ),
         "too late"
     );
-    assert_eq!(machine.prune_documents(24 * HOUR).await, Ok((2, 0)));
+    let retention = DocumentRetention { delivered: 24 * HOUR, undelivered: 48 * HOUR };
+    assert_eq!(machine.prune_documents(retention).await, Ok((2, 0)));
     assert_eq!(gaps(&machine).await, [(2, 3, GapReason::Voided)]);
     tokio::time::sleep(24 * HOUR).await;
     assert_eq!(
-        machine.prune_documents(24 * HOUR).await,
+        machine.prune_documents(retention).await,
         Ok((0, 1)),
         "an old confirmed reservation is pruned"
     );
     let tally = machine.count_documents().await.unwrap();
     assert_eq!(tally, [("number".parse().unwrap(), DocumentState::Voided, 2)]);
     assert_eq!(gaps(&machine).await, [(2, 3, GapReason::Voided)], "a pruned reservation is not a gap");
+    tokio::time::sleep(24 * HOUR).await;
+    assert_eq!(machine.prune_documents(retention).await, Ok((0, 2)), "voided ones have their own time");
+    assert_eq!(gaps(&machine).await, [(2, 3, GapReason::Voided)], "a voided one remains a gap");
 }
 
 #[tokio::test(start_paused = true)]

@@ -19,7 +19,7 @@ use crate::session::Session;
 /// Scope, position and number come from the document as long as it exists.
 const KEYS: &str = "
     SELECT k.series, coalesce(d.scope, k.scope), k.caller, k.key, k.digest, k.document_id,
-           coalesce(d.position, k.position), coalesce(d.number, k.number), coalesce(k.pruned_as, d.state)
+           coalesce(d.position, k.position), coalesce(d.number, k.number), k.pruned_as, d.state
     FROM (
         SELECT * FROM bates.idempotency AS page
         WHERE $1::text IS NULL OR (page.caller, page.series, page.key) > ($1, $2, $3)
@@ -133,8 +133,8 @@ fn moved_key(row: &Row) -> StoreResult<MovedKey> {
     let text = |column: usize| row.get::<_, &str>(column).into();
     let (scope, number) = (row.get::<_, Option<&str>>(1), row.get::<_, Option<&str>>(7));
     let digest = row.get::<_, &[u8]>(4).try_into().ok();
-    let pruned_as =
-        row.get::<_, Option<&str>>(8).and_then(DocumentState::from_name).map(DocumentState::pruned_as);
+    let state = |column: usize| row.get::<_, Option<&str>>(column).and_then(DocumentState::from_name);
+    let pruned_as = state(8).or_else(|| state(9).map(DocumentState::pruned_as));
     let (Some(scope), Some(number), Some(digest), Some(pruned_as)) = (scope, number, digest, pruned_as)
     else {
         return Err(StoreError::KeyLost { series: text(0), key: text(3) });

@@ -1,7 +1,5 @@
-//! Documents after they were numbered: relays claim and settle them, callers and operators act on them, and old ones are
-//! pruned. Must never deadlock: rows are locked in the order of their ids, or skipped if another transaction has them.
-
-use std::time::Duration;
+//! Documents after they were numbered: relays claim and settle them, and callers and operators act on them.
+//! Must never deadlock: rows are locked in the order of their ids, or skipped if another transaction has them.
 
 use bates_core::{
     ActionCondition, ActionOutcome, ActionRule, ClaimRequest, Delivery, DocumentAction, DocumentFilter,
@@ -55,18 +53,6 @@ const EXPIRE: &str = "UPDATE bates.document SET state = 'voided', due_at = NULL,
     WHERE document_id IN (SELECT document_id FROM bates.document WHERE state = 'reserved' AND due_at <= now()
                     ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED)
     RETURNING true";
-
-/// Copies number and state of a document to its idempotency key before it is deleted: the key still answers with them.
-const PRUNE: &str = "WITH old AS MATERIALIZED (
-        SELECT document_id, state, scope, position, number FROM bates.document
-        WHERE state IN ('delivered', 'confirmed') AND updated_at <= now() - $1 * interval '1 millisecond'
-        ORDER BY updated_at LIMIT $2 FOR UPDATE SKIP LOCKED
-    ), copied AS (
-        UPDATE bates.idempotency
-        SET pruned_as = old.state, scope = old.scope, position = old.position, number = old.number
-        FROM old WHERE idempotency.document_id = old.document_id
-    )
-    DELETE FROM bates.document USING old WHERE document.document_id = old.document_id RETURNING true";
 
 pub(super) async fn claim(session: &Session, claim: &ClaimRequest) -> Result<Vec<Delivery>, Failure> {
     let (series, limit, bytes) =
@@ -170,10 +156,6 @@ pub(super) async fn apply_action(
 
 pub(super) async fn expire(session: &Session, limit: usize) -> Result<u64, Failure> {
     execute_once(session, EXPIRE, &[&to_limit(limit)]).await
-}
-
-pub(super) async fn prune(session: &Session, age: Duration, limit: usize) -> Result<u64, Failure> {
-    execute_once(session, PRUNE, &[&millis(age), &to_limit(limit)]).await
 }
 
 /// Runs one statement in a transaction of its own. Returns how many rows it changed.

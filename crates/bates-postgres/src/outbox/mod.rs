@@ -3,6 +3,7 @@
 
 mod deliver;
 pub(crate) mod list;
+mod prune;
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use bates_core::ledger::Request;
 use bates_core::{
     ActionOutcome, AssignError, AssignRequest, Assignment, ClaimRequest, Delivery, Document, DocumentAction,
-    DocumentFilter, DocumentState, DocumentStore, Operation, SeriesName, Settlement, StoreResult,
+    DocumentFilter, DocumentState, DocumentStore, Operation, PruneGroup, SeriesName, Settlement, StoreResult,
 };
 use uuid::Uuid;
 
@@ -105,8 +106,8 @@ impl DocumentStore for PostgresStore {
         self.with_session(|session| async move { deliver::expire(&session, limit).await }).await
     }
 
-    async fn prune_documents(&self, age: Duration, limit: usize) -> StoreResult<u64> {
-        self.with_session(|session| async move { deliver::prune(&session, age, limit).await }).await
+    async fn prune_documents(&self, group: PruneGroup, age: Duration, limit: usize) -> StoreResult<u64> {
+        self.with_session(|session| async move { prune::remove(&session, group, age, limit).await }).await
     }
 
     async fn document_notice(&self, series: &SeriesName) {

@@ -67,7 +67,7 @@ impl MoveStore for SqliteStore {
 
     async fn moved_keys(&self, after: Option<MovedKey>, limit: usize) -> StoreResult<Vec<MovedKey>> {
         let sql = "SELECT (SELECT name FROM series WHERE id = series_id), scope, caller, key, digest, document_id, position,
-                       number, pruned_as
+                       number, coalesce((SELECT state FROM removed WHERE document_id = idempotency.document_id), pruned_as)
                    FROM idempotency
                    WHERE (series_id, caller, key) > (coalesce((SELECT id FROM series WHERE name = ?), -1), ?, ?)
                    ORDER BY series_id, caller, key LIMIT ?";

@@ -26,8 +26,9 @@ pub(crate) fn write(
 }
 
 pub(crate) fn key_states(transaction: &Transaction<'_>, keys: &IdempotencyKeys) -> Result<Vec<KeyState>> {
-    let sql = "SELECT k.digest, k.document_id, k.position, k.number, coalesce(d.state, k.pruned_as)
+    let sql = "SELECT k.digest, k.document_id, k.position, k.number, coalesce(d.state, r.state, k.pruned_as)
                FROM idempotency AS k LEFT JOIN document AS d ON d.document_id = k.document_id
+                   LEFT JOIN removed AS r ON r.document_id = k.document_id
                WHERE k.series_id = (SELECT id FROM series WHERE name = ?) AND k.caller = ? AND k.key = ?";
     let read = |row: &Row<'_>| {
         let assignment = Assignment {

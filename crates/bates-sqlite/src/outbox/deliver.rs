@@ -1,6 +1,4 @@
-//! Documents after they were numbered: relays claim and settle them, operators act on them, and old ones are pruned.
-
-use std::time::Duration;
+//! Documents after they were numbered: relays claim and settle them, and operators act on them.
 
 use bates_core::{
     ActionCondition, ActionRule, ClaimRequest, Delivery, DocumentAction, DocumentFilter, ScopeId, ScopeKey,
@@ -129,10 +127,4 @@ pub(super) fn expire(transaction: &Transaction<'_>, limit: usize, now: i64) -> R
     let expire = "UPDATE document SET state = 'voided', due_at = NULL, updated_at = ?1 WHERE id IN
                       (SELECT id FROM document WHERE state = 'reserved' AND due_at <= ?1 LIMIT ?2)";
     Ok(execute(transaction, expire, [now, to_limit(limit)])? as u64)
-}
-
-pub(super) fn prune(transaction: &Transaction<'_>, age: Duration, limit: usize, now: i64) -> Result<u64> {
-    let sql = "DELETE FROM document WHERE id IN
-                   (SELECT id FROM document WHERE state IN ('delivered', 'confirmed') AND updated_at <= ?1 LIMIT ?2)";
-    Ok(execute(transaction, sql, [now.saturating_sub(millis(age)), to_limit(limit)])? as u64)
 }

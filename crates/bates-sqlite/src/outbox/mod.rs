@@ -3,13 +3,14 @@
 pub(crate) mod assign;
 pub(crate) mod deliver;
 pub(crate) mod list;
+mod prune;
 
 use std::time::Duration;
 
 use bates_core::ledger::Request;
 use bates_core::{
     ActionOutcome, AssignError, AssignRequest, Assignment, ClaimRequest, Delivery, Document, DocumentAction,
-    DocumentFilter, DocumentState, DocumentStore, Operation, Runtime as _, SeriesName, Settlement,
+    DocumentFilter, DocumentState, DocumentStore, Operation, PruneGroup, Runtime as _, SeriesName, Settlement,
     StoreResult, SystemRuntime,
 };
 use rusqlite::Transaction;
@@ -116,8 +117,11 @@ impl DocumentStore for SqliteStore {
         self.write_now(move |transaction, now| Ok(deliver::expire(transaction, limit, now)?)).await
     }
 
-    async fn prune_documents(&self, age: Duration, limit: usize) -> StoreResult<u64> {
-        self.write_now(move |transaction, now| Ok(deliver::prune(transaction, age, limit, now)?)).await
+    async fn prune_documents(&self, group: PruneGroup, age: Duration, limit: usize) -> StoreResult<u64> {
+        let prune = move |transaction: &Transaction<'_>, now: i64| {
+            Ok(prune::remove(transaction, group, now.saturating_sub(millis(age)), limit)?)
+        };
+        self.write_now(prune).await
     }
 
     async fn count_documents(&self) -> StoreResult<Vec<(SeriesName, DocumentState, u64)>> {

@@ -6,8 +6,8 @@ mod steps;
 use std::collections::{BTreeMap, BTreeSet};
 
 use bates_core::{
-    AssignError, Assignment, Cursor, GapReason, Grant, GrantError, GrantPurpose, PositionRange, RangeSet,
-    ReleaseOutcome, ScopePositions,
+    AssignError, Assignment, Cursor, GapReason, Grant, GrantError, GrantPurpose, MissingRange, PositionRange,
+    RangeSet, ReleaseOutcome, ScopePositions,
 };
 use uuid::Uuid;
 
@@ -38,6 +38,8 @@ pub(crate) struct ScopeModel {
     writes: u64,
     fates: BTreeMap<u64, Fate>,
     adopted: BTreeSet<u64>,
+    /// The positions of documents, and whether they were abandoned.
+    documents: BTreeMap<u64, bool>,
     /// The ranges that the process holds, in the order of their grants.
     held: Vec<HeldRange>,
 }
@@ -184,12 +186,20 @@ impl ScopeModel {
         ensure(expected == [position], || format!("position {position}, expected {expected:?}"))?;
         ensure(!self.fates.contains_key(&position), || format!("{position} came before"))?;
         self.fates.insert(position, Fate::Issued);
+        self.documents.insert(position, false);
         self.move_to(position + 1);
         Ok(())
     }
 
     fn move_to(&mut self, next: u64) {
         (self.next, self.writes) = (next, self.writes + 1);
+    }
+
+    /// All documents of the scope are abandoned. Whether they are also removed must not matter.
+    pub(crate) fn judge_abandoned(&mut self, answer: u64) -> Verdict {
+        let open = self.documents.values_mut().filter(|is_abandoned| !**is_abandoned);
+        let count = open.map(|is_abandoned| *is_abandoned = true).count() as u64;
+        ensure(answer == count, || format!("{answer} documents were abandoned, expected {count}"))
     }
 
     /// The process crashes.
@@ -222,6 +232,15 @@ impl ScopeModel {
                 format!("{at} is {fate:?}; held: {is_held}, issued: {is_issued}, lost: {lost:?}")
             })?;
         }
+        let abandoned = self.documents.iter().filter(|(_, is_abandoned)| **is_abandoned);
+        let abandoned: Vec<MissingRange> = abandoned
+            .filter_map(|(at, _)| {
+                Some(MissingRange { range: PositionRange::new(*at, at + 1)?, reason: GapReason::Abandoned })
+            })
+            .collect();
+        let (abandoned, found) =
+            (MissingRange::disjoint(&abandoned), MissingRange::disjoint(&account.undelivered));
+        ensure(abandoned == found, || format!("undelivered: {found:?}, expected {abandoned:?}"))?;
         let issued = self.fates.iter().filter(|(_, fate)| **fate == Fate::Issued).map(|(at, _)| *at);
         let issued = RangeSet::of(issued.filter_map(|at| PositionRange::new(at, at + 1)));
         let listed = RangeSet::of(account.issued.iter().copied());

@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use bates_core::store::prelude::*;
 use bates_core::{
-    AssignRequest, Definition, DocumentContent, GrantPurpose, GrantRequest, Idempotency, PositionRange,
-    ReleaseRequest, ScopeId, ScopeKey, ScopePositions, SeriesName,
+    AssignRequest, Definition, DocumentAction, DocumentContent, DocumentFilter, GrantPurpose, GrantRequest,
+    Idempotency, PositionRange, PruneGroup, ReleaseRequest, ScopeId, ScopeKey, ScopePositions, SeriesName,
 };
 use bates_pattern::{Options, Pattern};
 use proptest::prelude::*;
@@ -51,6 +52,11 @@ enum Step {
         scope: usize,
         positions: Vec<u64>,
     },
+    /// Abandons the documents of a scope, and may remove all that are abandoned.
+    Abandon {
+        scope: usize,
+        removes: bool,
+    },
     /// Crashes and opens the store again.
     Reopen,
 }
@@ -69,6 +75,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0..SCOPES, 0..30_u64).prop_map(|(scope, ahead)| Step::RaiseFloor { scope, ahead }),
         1 => (0..SCOPES, prop::collection::vec(START..END, 1..6))
             .prop_map(|(scope, positions)| Step::Adopt { scope, positions }),
+        1 => (0..SCOPES, any::<bool>()).prop_map(|(scope, removes)| Step::Abandon { scope, removes }),
         1 => Just(Step::Reopen),
     ]
 }
@@ -143,6 +150,7 @@ impl<'d, D: DataSet> History<'d, D> {
                     .await;
                 self.scopes[*scope].judge_adoption(&positions, granted.map_err(|error| error.to_string())?)
             }
+            Step::Abandon { scope, removes } => self.abandon(*scope, *removes).await,
             Step::Reopen => {
                 self.judge_accounts().await?;
                 self.store = None;
@@ -204,6 +212,17 @@ impl<'d, D: DataSet> History<'d, D> {
         };
         let answer = self.store().assign(assign).await;
         self.keys.judge(key, document_id, &mut self.scopes[scope], END, &answer)
+    }
+
+    async fn abandon(&mut self, scope: usize, removes: bool) -> Verdict {
+        let filter = DocumentFilter { scope: Some(self.scope_id(scope).scope), ..DocumentFilter::default() };
+        let abandoned = self.store().apply_action_to_all(filter, DocumentAction::Abandon).await;
+        self.scopes[scope].judge_abandoned(abandoned.map_err(|error| error.to_string())?)?;
+        if removes {
+            let removed = self.store().prune_documents(PruneGroup::Undelivered, Duration::ZERO, 1_000).await;
+            removed.map_err(|error| error.to_string())?;
+        }
+        self.judge_accounts().await
     }
 
     async fn judge_accounts(&self) -> Verdict {

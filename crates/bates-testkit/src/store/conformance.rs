@@ -59,6 +59,10 @@ macro_rules! conformance {
             a_reservation_can_be_confirmed_or_voided_until_it_expires
             an_expired_reservation_is_voided
             pruning_removes_delivered_documents_and_keeps_their_keys
+            a_removed_document_leaves_the_gap_and_the_reason_that_it_had
+            the_key_of_a_removed_document_answers_with_its_number_and_state
+            a_document_is_removed_only_in_its_group_and_after_its_time
+            a_retried_document_is_not_removed_and_is_delivered
             documents_are_listed_in_pages_and_by_filter
         ], []);
     };

@@ -20,6 +20,7 @@ mod operations;
 mod outbox;
 mod pool_settlements;
 mod pools;
+mod pruning;
 mod runs;
 mod series_sets;
 
@@ -74,6 +75,12 @@ pub mod claims {
             concurrent_requests_with_one_key_get_one_number, documents_are_listed_in_pages_and_by_filter,
             positions_that_the_rules_reject_are_skipped,
             pruning_removes_delivered_documents_and_keeps_their_keys,
+        };
+        pub use super::super::pruning::{
+            a_document_is_removed_only_in_its_group_and_after_its_time,
+            a_removed_document_leaves_the_gap_and_the_reason_that_it_had,
+            a_retried_document_is_not_removed_and_is_delivered,
+            the_key_of_a_removed_document_answers_with_its_number_and_state,
         };
     }
     pub mod gaps {

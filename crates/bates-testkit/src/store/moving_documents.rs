@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bates_core::{
     ActionOutcome, AssignError, AssignRequest, Assignment, DocumentAction, DocumentContent, DocumentState,
-    GapFilter, GapReason, MissingRange, MovedDocument, PositionRange, Promise, RangeSet, ReleaseOutcome,
-    ReleaseRequest, ScopePositions, Store, Verdict,
+    GapFilter, GapReason, MissingRange, MovedDocument, PositionRange, Promise, PruneGroup, RangeSet,
+    ReleaseOutcome, ReleaseRequest, ScopePositions, Store, Verdict,
 };
 use jiff::Timestamp;
 
@@ -64,13 +64,18 @@ pub(super) async fn fill_documents<S: Store>(store: &S) -> Answered {
     answered
 }
 
-/// A delivered document and a confirmed reservation that were pruned: only their keys are left.
+/// Documents and reservations that were pruned: only their keys are left, and gaps.
 async fn fill_pruned<S: Store>(store: &S) -> Vec<AssignRequest> {
-    let requests = vec![keyed_document("a", "pruned", 1), reservation("confirmed and pruned")];
+    let mut requests = vec![keyed_document("a", "pruned", 1), reservation("confirmed and pruned")];
     let confirmed = assign(store, requests[1].clone()).await.document_id;
     store.apply_action(confirmed, DocumentAction::Confirm, None).await.expect("a write");
     assign_and_settle(store, requests[0].clone(), Verdict::Delivered).await;
-    assert_eq!(store.prune_documents(Duration::ZERO, 10).await, Ok(2));
+    assert_eq!(store.prune_documents(PruneGroup::Delivered, Duration::ZERO, 10).await, Ok(2));
+    let voided = assign(store, reservation("voided and pruned")).await.document_id;
+    store.apply_action(voided, DocumentAction::Void).await.expect("a write");
+    assign_and_settle(store, keyed_document("a", "dead and pruned", 1), Verdict::Dead("down".into())).await;
+    assert_eq!(store.prune_documents(PruneGroup::Undelivered, Duration::ZERO, 10).await, Ok(2));
+    requests.extend([reservation("voided and pruned"), keyed_document("a", "dead and pruned", 1)]);
     requests
 }
 
@@ -93,7 +98,7 @@ pub(super) async fn fill_gaps<S: Store>(store: &S) {
     grant(store, request(scope_id("d"), 10)).await;
     let missing = |range, reason| MissingRange { range, reason };
     let gaps = vec![
-        (scope_id("a").scope, vec![missing(range(1_004, 1_005), GapReason::OutboxDlq)]),
+        (scope_id("a").scope, vec![missing(range(1_006, 1_007), GapReason::OutboxDlq)]),
         (
             scope_id("c").scope,
             vec![
@@ -180,7 +185,7 @@ pub(super) async fn check_documents<S: Store>(store: &S, answered: Answered) {
     let due = claim(store, 100, LONG).await;
     let attempts: Vec<(&str, u32, usize)> =
         due.iter().map(|claim| (&*claim.number, claim.attempt, claim.body.len())).collect();
-    let expected = [("a-1011", 1, 14), ("b-1001", 1, 600_002), ("a-1010", 2, 14)];
+    let expected = [("a-1013", 1, 14), ("b-1001", 1, 600_002), ("a-1012", 2, 14)];
     for one in expected {
         assert!(attempts.contains(&one), "{one:?} is due, the last after an unsettled claim: {attempts:?}");
     }
@@ -192,16 +197,18 @@ pub(super) async fn check_documents<S: Store>(store: &S, answered: Answered) {
         store.apply_action(reserved.document_id, DocumentAction::Confirm, None).await,
         Ok(ActionOutcome::Done(_))
     ));
-    store.prune_documents(Duration::ZERO, 100).await.expect("a write");
+    store.prune_documents(PruneGroup::Delivered, Duration::ZERO, 100).await.expect("a write");
     for (request, state) in [
         (reservation("reserved"), DocumentState::Confirmed),
         (reservation("confirmed and pruned"), DocumentState::Confirmed),
+        (reservation("voided and pruned"), DocumentState::Voided),
+        (keyed_document("a", "dead and pruned", 1), DocumentState::Dead),
         (keyed_document("a", "claimed", 1), DocumentState::Delivered),
     ] {
         let known = assign(store, request).await;
         assert_eq!((known.state, known.is_new), (state, false), "keys outlive their documents");
     }
     let fresh = assign(store, document("a")).await;
-    assert_eq!((&*fresh.number, fresh.is_new), ("a-1012", true), "numbering continues");
+    assert_eq!((&*fresh.number, fresh.is_new), ("a-1014", true), "numbering continues");
     assert!(find_document(store, fresh.document_id).await.is_some());
 }

@@ -7,7 +7,8 @@ use std::time::Duration;
 use bates_core::store::prelude::*;
 use bates_core::{
     ActionOutcome, AssignError, AssignRequest, Assignment, ClaimRequest, Delivery, Document, DocumentAction,
-    DocumentContent, DocumentFilter, DocumentState, GrantError, Idempotency, Settlement, Store, Verdict,
+    DocumentContent, DocumentFilter, DocumentState, GrantError, Idempotency, PruneGroup, Settlement, Store,
+    Verdict,
 };
 use bates_pattern::{Options, Pattern, Reject};
 use uuid::Uuid;
@@ -258,8 +259,8 @@ pub async fn pruning_removes_delivered_documents_and_keeps_their_keys<D: DataSet
     let claims = claim(&store, 2, LONG).await;
     settle(&store, &claims[..1], Verdict::Delivered).await;
     settle(&store, &claims[1..], Verdict::Dead("down".into())).await;
-    assert_eq!(store.prune_documents(LONG, 10).await, Ok(0), "nothing is old enough");
-    assert_eq!(store.prune_documents(Duration::ZERO, 10).await, Ok(1));
+    assert_eq!(store.prune_documents(PruneGroup::Delivered, LONG, 10).await, Ok(0), "nothing is old enough");
+    assert_eq!(store.prune_documents(PruneGroup::Delivered, Duration::ZERO, 10).await, Ok(1));
     assert_eq!(find_document(&store, first.document_id).await, None);
     assert_eq!(state(&store, dead).await, DocumentState::Dead, "dead documents wait for an operator");
     let again = assign(&store, keyed_document("a", "k", 1)).await;

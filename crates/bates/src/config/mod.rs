@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use bates_core::{SeriesName, SeriesSpec};
+use bates_core::{DocumentRetention, SeriesName, SeriesSpec};
 use bates_postgres::Address;
 use bates_server::{Access, DefenseSettings, TlsFiles};
 use clap::Args;
@@ -42,7 +42,7 @@ pub(crate) const BUILT_IN: &str = include_str!("built_in.yaml");
 /// Read if it exists and no other file is named.
 pub(crate) const FILE: &str = "bates.yaml";
 
-const KEYS: [&str; 25] = [
+const KEYS: [&str; 26] = [
     "store",
     "store_password_file",
     "store_connections",
@@ -65,6 +65,7 @@ const KEYS: [&str; 25] = [
     "stranger_requests_max",
     "outbox_tries",
     "outbox_retention_hours",
+    "outbox_undelivered_retention_hours",
     "operations_retention_days",
     "reconcile_minutes",
     "series",
@@ -106,7 +107,7 @@ pub(crate) struct Config {
     pub(crate) document_sources: BTreeMap<SeriesName, bates_sinks::DocumentSourceDescription>,
     pub(crate) attempts_max: u32,
     /// Delivered documents are removed after this time.
-    pub(crate) retention: Duration,
+    pub(crate) retention: DocumentRetention,
     /// Records of the operations log are removed after this time. `None`: never.
     pub(crate) operations_retention: Option<Duration>,
     /// Serve the contract of the OpenG2P id-generator without a secret.
@@ -268,7 +269,7 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<C
     let transport = tls::Transport::read(&mut reader);
     transport.check(&mut reader, [("http", http), ("resp", resp)]);
     let attempts = reader.number("outbox_tries", 5, 1..=100);
-    let hours = reader.number("outbox_retention_hours", 7 * 24, 0..=876_000);
+    let retention = read_retention(&mut reader);
     let minutes = reader.number("reconcile_minutes", 60, 0..=1_000_000);
     let series = series::read(tree.get("series"), mistakes);
     Some(Config {
@@ -284,11 +285,22 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<C
         pools: series.pools,
         document_sources: series.document_sources,
         attempts_max: u32::try_from(attempts).unwrap_or(5),
-        retention: Duration::from_hours(hours),
+        retention,
         operations_retention: read_operations_retention(&mut Reader { tree, mistakes }),
         openg2p_without_secret: Reader { tree, mistakes }.flag("openg2p_without_secret"),
         id_generator_database: None,
         reconcile_period: (minutes > 0).then(|| Duration::from_mins(minutes)),
         file,
     })
+}
+
+fn read_retention(reader: &mut Reader<'_, '_>) -> DocumentRetention {
+    let DocumentRetention { delivered, undelivered } = DocumentRetention::default();
+    let mut hours = |key, default: Duration| {
+        Duration::from_hours(reader.number(key, default.as_secs() / 3_600, 0..=876_000))
+    };
+    DocumentRetention {
+        delivered: hours("outbox_retention_hours", delivered),
+        undelivered: hours("outbox_undelivered_retention_hours", undelivered),
+    }
 }

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bates_core::{
-    AuditFilter, AuditRecord, Gap, GapFilter, IdentifierMatch, Machine, ProcessGuard, ReconcileReport, Relay,
-    RelaySettings, Runtime, ScopeId, SystemRuntime,
+    AuditFilter, AuditRecord, DocumentRetention, Gap, GapFilter, IdentifierMatch, Machine, ProcessGuard,
+    ReconcileReport, Relay, RelaySettings, Runtime, ScopeId, SystemRuntime,
 };
 use bates_prefetch::CloseError;
 use bates_sqlite::{OpenMode, SqliteStore};
@@ -50,6 +50,8 @@ pub struct Settings {
     pub open_mode: OpenMode,
     /// How long delivered documents and confirmed reservations are kept: a week.
     pub retention: Duration,
+    /// How long dead and abandoned documents and voided reservations are kept: 90 days.
+    pub undelivered_retention: Duration,
     /// A scope that is unused for this time leaves memory and returns its numbers: five minutes.
     pub idle: Duration,
     /// A document is dead after this many failed deliveries: five.
@@ -62,7 +64,8 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             open_mode: OpenMode::First,
-            retention: Duration::from_hours(7 * 24),
+            retention: DocumentRetention::default().delivered,
+            undelivered_retention: DocumentRetention::default().undelivered,
             idle: Duration::from_mins(5),
             attempts_max: RelaySettings::default().attempts_max,
             clock: Arc::new(SystemRuntime),
@@ -99,7 +102,9 @@ impl Bates {
         let store = spawn_blocking(move || SqliteStore::open(&folder, mode)).await;
         let store = store.expect("opening a folder does not panic")?;
         let machine = Arc::new(Machine::open(Arc::new(store), specs, settings.clock.clone()).await?);
-        let Settings { attempts_max, idle, retention, .. } = settings;
+        let Settings { attempts_max, idle, retention: delivered, undelivered_retention: undelivered, .. } =
+            settings;
+        let retention = DocumentRetention { delivered, undelivered };
         let mut tasks = Background::start(&machine, idle, retention);
         let settings = RelaySettings { attempts_max, stop_timeout: STOP_TIMEOUT, ..RelaySettings::default() };
         for (name, sink) in sinks {

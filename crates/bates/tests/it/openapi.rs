@@ -20,7 +20,7 @@ const SERIES: &str = r#"
     pool: { redis: "REDIS", key: "list:{project}:{type}", size: 100 }
     sink: { object: { url: "file://FOLDER" } }
   counter: { pattern: "{seq}", promise: ordered }
-  invoice: { pattern: "INV-{date:%Y}-{seq:6}", promise: gapless, reset: yearly, sink: { object: { url: "file://FOLDER" } } }
+  invoice: { pattern: "INV-{date:%Y}-{seq:12}", promise: gapless, reset: yearly, sink: { object: { url: "file://FOLDER" } } }
   farmer: { pattern: "{seq:9}{check:verhoeff}", order: shuffled }
 "#;
 

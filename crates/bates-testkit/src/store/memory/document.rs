@@ -7,7 +7,8 @@ use bates_core::ledger::{IdempotencyKey, Request};
 use bates_core::{
     ActionCondition, ActionOutcome, ActionRule, AssignError, AssignRequest, Assignment, ClaimRequest,
     Delivery, Document, DocumentAction, DocumentContent, DocumentFilter, DocumentState, DocumentStore,
-    NewDocument, Operation, SeriesName, Settlement, StoreError, VerdictChange,
+    GapReason, MissingRange, NewDocument, Operation, PositionRange, PruneGroup, SeriesName, Settlement, StoreError,
+    VerdictChange,
 };
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -149,10 +150,15 @@ impl DocumentStore for MemoryStore {
         Ok(count)
     }
 
-    async fn prune_documents(&self, age: Duration, limit: usize) -> Result<u64, StoreError> {
+    async fn prune_documents(
+        &self,
+        group: PruneGroup,
+        age: Duration,
+        limit: usize,
+    ) -> Result<u64, StoreError> {
         let (now, mut data) = (self.runtime.now(), self.data());
         let is_old = |row: &DocumentRow| {
-            matches!(row.document.state, DocumentState::Delivered | DocumentState::Confirmed)
+            group.states().contains(&row.document.state)
                 && now.duration_since(row.document.updated)
                     >= jiff::SignedDuration::try_from(age).unwrap_or(jiff::SignedDuration::MAX)
         };
@@ -164,7 +170,7 @@ impl DocumentStore for MemoryStore {
             .take(limit)
             .collect();
         for document_id in &old {
-            data.documents.remove(document_id);
+            data.remove_document(*document_id, group);
         }
         Ok(old.len() as u64)
     }
@@ -179,6 +185,21 @@ impl DocumentStore for MemoryStore {
 }
 
 impl Data {
+    /// Removes a document; its position stays explained, and its key answers with its state.
+    fn remove_document(&mut self, document_id: Uuid, group: PruneGroup) {
+        let Some(DocumentRow { document, .. }) = self.documents.remove(&document_id) else { return };
+        for row in self.keys.values_mut().filter(|row| row.assignment.document_id == document_id) {
+            row.pruned_as = document.state;
+        }
+        let is_kind = |(state, in_doubt, _): &(DocumentState, bool, GapReason)| {
+            (*state, *in_doubt) == (document.state, document.in_doubt)
+        };
+        let (range, scope) = (PositionRange::one(document.position), self.scopes.get_mut(&document.scope_id));
+        if let (Some((.., reason)), Some(scope)) = (group.explanations().find(is_kind), scope) {
+            scope.lost.push(MissingRange { range, reason });
+        }
+    }
+
     /// Writes a new document with its key and its audit record.
     pub(super) fn put_document(&mut self, new: NewDocument<'_>, now: Timestamp) {
         let NewDocument { request: assign, assignment } = new;
