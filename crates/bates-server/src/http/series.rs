@@ -7,8 +7,8 @@ use axum::body::Body;
 use axum::http::{StatusCode, Uri};
 use bates_api::{Retirement, Series, SeriesDescription, SeriesPage, SeriesPatch};
 use bates_core::{
-    ClientLeaseFilter, CreateOutcome, ErrorCode, Promise, SeriesEntry, SeriesName, SeriesOrigin,
-    SeriesPattern, SeriesSpec, Store,
+    ClientLeaseFilter, CreateOutcome, ErrorCode, MachineError, Promise, Right, SeriesEntry, SeriesName,
+    SeriesOrigin, SeriesPattern, SeriesSpec, Store,
 };
 
 use super::permit::Permit;
@@ -120,7 +120,8 @@ pub(super) async fn create_series<S: Store>(
     let body = request::read_body(body, BODY_BYTES_MAX, context.body_timeout).await?;
     let spec = series::build_spec(&request::parse_json(&body)?, name)?;
     check_definition(&context, &permit, &spec)?;
-    let outcome = context.machine.create_series(spec, permit.actor()).await?;
+    let created = context.machine.create_series(spec, permit.actor()).await;
+    let outcome = created.map_err(|error| to_problem(error, &permit))?;
     let status = if outcome == CreateOutcome::Created { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(to_api_series(&*context.series(&series, &permit).await?)?)))
 }
@@ -133,6 +134,19 @@ fn check_may_create(permit: &Permit, name: &SeriesName) -> Result<()> {
         let detail = format!("this caller may define only series named {allowed}, not {:?}", name.as_str());
         Problem::new(ErrorCode::FORBIDDEN, detail)
     })
+}
+
+/// A key that meets the key of a series which the caller may not read is refused without naming that series.
+fn to_problem(error: MachineError, permit: &Permit) -> Problem {
+    let may_read = |series: &SeriesName| permit.permissions().check(Right::Read, series).is_ok();
+    match &error {
+        MachineError::KeysMeet { first, second, second_key, .. } if !may_read(first) => {
+            let detail =
+                format!("series {:?}: key {second_key} could be a key of another series", second.as_str());
+            Problem::new(ErrorCode::KEYS_MEET, detail)
+        }
+        _ => error.into(),
+    }
 }
 
 fn check_definition<S: Store>(context: &Context<S>, permit: &Permit, spec: &SeriesSpec) -> Result<()> {

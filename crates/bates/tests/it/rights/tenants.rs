@@ -82,6 +82,24 @@ fn a_tenant_defines_only_below_its_prefix_and_claims_no_key_of_another() {
 }
 
 #[test]
+fn a_refused_key_does_not_name_a_series_that_the_caller_may_not_read() {
+    let rig = Rig::start();
+    let hidden = json!({ "pattern": "{x}-{seq}", "key": "other:deep:{x}" }).to_string();
+    assert_eq!(rig.ask("shared", "PUT /v1/series/operators", &hidden).0, 201);
+    let refused = |caller: &str| {
+        let body = json!({ "pattern": "{y}-{seq}", "key": "other:deep:{y}" }).to_string();
+        rig.ask(caller, "PUT /v1/series/other.deep", &body)
+    };
+    let (status, answer) = refused("other");
+    assert_eq!((status, code(&answer)), (409, "keys_meet"), "{answer}");
+    let detail = answer["detail"].as_str().expect("a text");
+    assert!(!detail.contains("operators") && detail.contains("other:deep:{y}"), "{detail}");
+    assert!(!detail.contains("{x}"), "{detail}");
+    let (_, answer) = refused("shared");
+    assert!(answer["detail"].as_str().is_some_and(|detail| detail.contains("operators")), "{answer}");
+}
+
+#[test]
 fn a_lease_is_returned_only_by_its_caller() {
     let rig = Rig::start();
     let (_, lease) = rig.ask(ACME, "POST /v1/series/acme.letter/lease", r#"{"count":3}"#);
