@@ -45,6 +45,10 @@ pub struct SeriesDescription {
     /// Digits or words that must not occur in a number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub restrict: Vec<String>,
+    /// The name of a sink that the operator offers to this series, for its documents. It cannot change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(example = "tenant-hooks"))]
+    pub sink: Option<String>,
     /// Limits of the dispenser for this series.
     #[serde(default)]
     pub limits: LimitSettings,

@@ -27,6 +27,8 @@ pub fn build_spec(description: &SeriesDescription, name: SeriesName) -> Result<S
     let mut spec = SeriesSpec {
         time_zone: description.time_zone.as_str().into(),
         limits: to_limits(&description.limits),
+        has_sink: description.sink.is_some(),
+        offered_sink: description.sink.as_deref().map(Into::into),
         description: text.into(),
         ..SeriesSpec::new(name, &description.pattern)
     };

@@ -28,6 +28,9 @@ pub struct SeriesSpec {
     /// Whether the store records who took which numbers. Decides no text, so it may change at any time.
     pub audit: AuditPolicy,
     pub has_sink: bool,
+    /// The name of the sink, for a series that was created at run time: a node delivers only to one that its operator
+    /// offers to the series.
+    pub offered_sink: Option<Box<str>>,
     /// The original text of the description, kept verbatim.
     pub description: Box<str>,
 }
@@ -49,6 +52,7 @@ impl SeriesSpec {
             limits: Limits::default(),
             audit: AuditPolicy::Off,
             has_sink: false,
+            offered_sink: None,
             description: "".into(),
         }
     }

@@ -11,7 +11,7 @@ use bates_core::ErrorCode;
 use super::openg2p;
 use super::problem::{Problem, Result};
 use crate::defense::{SecretRefusal, Slot};
-use crate::{Access, Caller, Defense, Peer, Tls};
+use crate::{Access, Caller, Defense, Peer, SinkOffers, Tls};
 
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -24,6 +24,8 @@ pub struct Settings {
     pub openg2p_is_open: bool,
     /// Names, beside localhost, under which requests without a secret are served.
     pub hosts: Vec<String>,
+    /// Which sinks a series may name that is created at run time.
+    pub sink_offers: SinkOffers,
     /// The server closes the connection of a client that reads nothing of its answer for this long.
     pub write_timeout: Duration,
     /// `None`: plain text. A handshake may take as long as a request head.
@@ -68,7 +70,18 @@ impl Settings {
         let minute = Duration::from_mins(1);
         let (head_timeout, body_timeout, write_timeout) = (minute, minute / 2, minute);
         let (openg2p_is_open, hosts, defense) = (false, Vec::new(), Arc::default());
-        Self { access, head_timeout, body_timeout, openg2p_is_open, hosts, write_timeout, tls: None, defense }
+        let sink_offers = SinkOffers::default();
+        Self {
+            access,
+            head_timeout,
+            body_timeout,
+            openg2p_is_open,
+            hosts,
+            sink_offers,
+            write_timeout,
+            tls: None,
+            defense,
+        }
     }
 
     /// The caller of a request that arrived on the connection of `peer`, or why the request is refused.

@@ -16,7 +16,7 @@ use super::problem::{JsonResult, Problem, Result};
 use super::query::{self, ListQuery};
 use super::request::{self, JsonBody};
 use super::routes::{self, Context, Path, parse_series_name};
-use crate::series;
+use crate::{SinkOffers, series};
 
 /// Enough for ten thousand restricted words.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
@@ -120,6 +120,7 @@ pub(super) async fn create_series<S: Store>(
     let body = request::read_body(body, BODY_BYTES_MAX, context.body_timeout).await?;
     let spec = series::build_spec(&request::parse_json(&body)?, name)?;
     check_definition(&context, &permit, &spec)?;
+    check_sink(&context.sink_offers, &spec)?;
     let created = context.machine.create_series(spec, permit.actor()).await;
     let outcome = created.map_err(|error| to_problem(error, &permit))?;
     let status = if outcome == CreateOutcome::Created { StatusCode::CREATED } else { StatusCode::OK };
@@ -134,6 +135,18 @@ fn check_may_create(permit: &Permit, name: &SeriesName) -> Result<()> {
         let detail = format!("this caller may define only series named {allowed}, not {:?}", name.as_str());
         Problem::new(ErrorCode::FORBIDDEN, detail)
     })
+}
+
+/// The same answer whether there is no such sink, or it is offered to other series.
+fn check_sink(offers: &SinkOffers, spec: &SeriesSpec) -> Result<()> {
+    match &spec.offered_sink {
+        Some(sink) if !offers.is_offered(sink, &spec.name) => {
+            let sink = query::truncate(sink);
+            let detail = format!("no sink {sink:?} is offered to series {:?}", spec.name.as_str());
+            Err(Problem::new(ErrorCode::FORBIDDEN, detail))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A key that meets the key of a series which the caller may not read is refused without naming that series.

@@ -10,6 +10,7 @@ pub(crate) mod openg2p;
 mod permissions;
 mod reader;
 mod series;
+mod sinks;
 mod store;
 mod tls;
 mod tree;
@@ -32,6 +33,7 @@ pub(crate) use limit::{Limit, parse_limit};
 use reader::Reader;
 pub(crate) use reader::address_or_off;
 pub(crate) use series::SeriesPool;
+pub(crate) use sinks::OfferedSink;
 pub(crate) use store::{OpenStore, StoreLocation};
 use tree::{Node, Origin};
 pub(crate) use write::{ConvertArgs, InitArgs};
@@ -42,7 +44,7 @@ pub(crate) const BUILT_IN: &str = include_str!("built_in.yaml");
 /// Read if it exists and no other file is named.
 pub(crate) const FILE: &str = "bates.yaml";
 
-const KEYS: [&str; 26] = [
+const KEYS: [&str; 27] = [
     "store",
     "store_password_file",
     "store_connections",
@@ -68,6 +70,7 @@ const KEYS: [&str; 26] = [
     "outbox_undelivered_retention_hours",
     "operations_retention_days",
     "reconcile_minutes",
+    "sinks",
     "series",
 ];
 
@@ -103,6 +106,7 @@ pub(crate) struct Config {
     pub(crate) defense: DefenseSettings,
     pub(crate) series: Vec<SeriesSpec>,
     pub(crate) sinks: BTreeMap<SeriesName, bates_sinks::SinkDescription>,
+    pub(crate) offered_sinks: BTreeMap<String, OfferedSink>,
     pub(crate) pools: Vec<SeriesPool>,
     pub(crate) document_sources: BTreeMap<SeriesName, bates_sinks::DocumentSourceDescription>,
     pub(crate) attempts_max: u32,
@@ -282,6 +286,7 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<C
         defense: defense::read_defense(&mut Reader { tree, mistakes }),
         series: series.specs,
         sinks: series.sinks,
+        offered_sinks: sinks::read(tree.get("sinks"), mistakes),
         pools: series.pools,
         document_sources: series.document_sources,
         attempts_max: u32::try_from(attempts).unwrap_or(5),

@@ -104,7 +104,7 @@ fn read_scope(reader: &mut Reader<'_, '_>, of: &str) -> Vec<ScopeRule> {
 }
 
 /// A list of words, or words between commas. An empty list is a mistake: it would say nothing, or seem to say "all".
-fn read_words(reader: &mut Reader<'_, '_>, node: &Node, of: &str) -> Option<Vec<String>> {
+pub(super) fn read_words(reader: &mut Reader<'_, '_>, node: &Node, of: &str) -> Option<Vec<String>> {
     let to_word = |value: &Json| match value {
         Json::String(text) => Some(text.clone()),
         Json::Number(number) => Some(number.to_string()),

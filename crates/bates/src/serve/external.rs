@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use bates_core::{DocumentState, Filler, Machine, PoolSet, Relay, RelaySettings, Store};
 
+use super::offered_sinks::OfferedSinks;
 use crate::background::Background;
 use crate::config::{Config, SeriesPool};
 use crate::output;
@@ -24,6 +25,16 @@ pub(super) fn start_relays<S: Store>(
         tasks.finishing.spawn(Relay::new(machine.clone(), entry, sink, settings).run(stopped));
     }
     Ok(())
+}
+
+pub(super) fn start_offered_sinks<S: Store>(
+    tasks: &mut Background,
+    machine: &Arc<Machine<S>>,
+    config: &Config,
+) {
+    let settings = RelaySettings { attempts_max: config.attempts_max, ..RelaySettings::default() };
+    let (offers, stopped) = (config.offered_sinks.clone(), tasks.stopped());
+    tasks.finishing.spawn(OfferedSinks::new(machine.clone(), offers, settings).run(stopped));
 }
 
 pub(crate) fn start_fillers<S: Store>(tasks: &mut Background, machine: &Arc<Machine<S>>, of: &[SeriesPool]) {

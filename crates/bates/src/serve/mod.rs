@@ -3,22 +3,24 @@
 mod configured;
 mod external;
 mod id_pools;
+mod offered_sinks;
 mod tls;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use bates_core::{Machine, ReleaseReport, SeriesEntry, Store};
-use bates_server::{Defense, Tls, http, resp};
+use bates_server::{Defense, SinkOffers, Tls, http, resp};
 use bates_sqlite::OpenMode;
 use clap::Args;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::background::{Background, ticks};
-use crate::config::{Config, ConfigArgs, OpenStore, address_or_off};
+use crate::config::{Config, ConfigArgs, OfferedSink, OpenStore, address_or_off};
 use crate::output::{self, Output, count_of};
 
 pub(crate) use external::{open_pools, start_fillers};
@@ -114,11 +116,13 @@ async fn serve(store: impl Store, mut config: Config, out: &mut Output) -> Resul
     let defense = Arc::new(Defense::new(config.defense.clone()));
     tasks.endless.spawn(print_defense_notes(defense.clone()));
     external::start_relays(&mut tasks, &machine, &config)?;
+    external::start_offered_sinks(&mut tasks, &machine, &config);
     start_fillers(&mut tasks, &machine, &config.pools);
     external::note_undeliverable(&machine).await?;
     let http_settings = http::Settings {
         openg2p_is_open: config.openg2p_without_secret,
         hosts: config.hosts,
+        sink_offers: sink_offers(&config.offered_sinks),
         tls,
         defense,
         ..http::Settings::new(config.access)
@@ -129,6 +133,10 @@ async fn serve(store: impl Store, mut config: Config, out: &mut Output) -> Resul
     let (returned, gaps) = (count_of(returned, "unused number"), count_of(gaps, "gap"));
     output::print_note(&format!("stopped: {returned} given back, {gaps} left"));
     Ok(())
+}
+
+fn sink_offers(offered: &BTreeMap<String, OfferedSink>) -> SinkOffers {
+    offered.iter().map(|(name, offer)| (name.clone(), offer.offered_to.clone())).collect()
 }
 
 /// Prints where the server listens, and commands to try with its series.

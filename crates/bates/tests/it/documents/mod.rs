@@ -4,6 +4,7 @@ mod assignment;
 mod delivery;
 mod imports;
 mod kills;
+mod offered_sinks;
 mod receiver;
 mod store_moves;
 mod unfinished_delivery;
@@ -55,8 +56,18 @@ impl Home {
         series: &str,
         environment: &[(&str, &str)],
     ) -> Result<Server, String> {
+        self.try_start(&format!("series:\n{series}"), environment)
+    }
+
+    /// Starts a server without series, with other settings.
+    fn start_beside(&self, settings: &str, environment: &[(&str, &str)]) -> Server {
+        let configuration = format!("{settings}series: {{}}\n");
+        self.try_start(&configuration, environment).unwrap_or_else(|error| panic!("no server: {error}"))
+    }
+
+    fn try_start(&self, configuration: &str, environment: &[(&str, &str)]) -> Result<Server, String> {
         let file = self.path("bates.yaml");
-        fs::write(&file, format!("series:\n{series}")).unwrap();
+        fs::write(&file, configuration).unwrap();
         let store = match &self.postgres {
             Some(postgres) => postgres.url(),
             None => format!("sqlite:{}", self.path("data").display()),
