@@ -252,3 +252,27 @@ fn check_reports_every_mistake_in_a_file_with_its_line() {
         "{err}"
     );
 }
+
+#[test]
+fn check_reports_mistakes_in_offered_sinks_and_shows_no_secret() {
+    let folder = tempfile::tempdir().unwrap();
+    let sinks = "sinks:
+  a: { object: { url: \"file:///\" } }
+  b: { offered_to: [\"x*\"], object: { url: \"file:///nowhere\" } }
+  c: { offered_to: [], webhook: { uri: hunter2 } }
+series: {}
+";
+    std::fs::write(folder.path().join("bates.yaml"), sinks).unwrap();
+    let (code, _, err) = outcome(&bates(folder.path(), &[], &["check"]));
+    assert_eq!(code, 2, "{err}");
+    for line in [
+        "line 2: sink \"a\": expected offered_to",
+        "line 3: sink \"b\": offered_to: \"x*\" names no series",
+        "line 3: sink \"b\": object.url: /nowhere",
+        "line 4: sink \"c\": offered_to: expected a list of at least one word",
+        "line 4: sink \"c\": webhook.uri: unknown field",
+    ] {
+        assert!(err.contains(&format!("bates.yaml, {line}")), "{line} is not in {err}");
+    }
+    assert!(!err.contains("hunter2"), "{err}");
+}
