@@ -12,8 +12,8 @@ const TEXT: &str = r"^[^\u0000]*$";
 const NAME: &str = r"^[^\u0000]+$";
 /// Texts without control characters.
 const PRINTABLE: &str = r"^[^\u0000-\u001f\u007f-\u009f]*$";
-/// 1 to 255 printable ASCII characters without a space at an end, which HTTP removes from a header.
-const KEY: &str = "^[!#-~]([ -~]{0,253}[!#-~])?$";
+/// 1 to 255 printable ASCII characters, in quotes or not, without a space at an end, which HTTP removes from a header.
+const KEY: &str = r#"^([!-~]|[!#-~][ -~]{0,253}[!-~]|"[ -~]{0,253}[!#-~]|"[ -~]{1,255}")$"#;
 /// The rule of a parameter without a rule of its own in the pattern.
 const SCOPE_VALUE: &str = "^[!-~]{1,64}$";
 
