@@ -277,13 +277,16 @@ async fn restricted_words_of_all_series_together_have_a_limit() {
     let store: Arc<MemoryStore> = Arc::default();
     let machine = open(&store).await;
     for number in 0..20 {
-        machine.create_series(worded(&format!("full-{number}"), 10_000)).await.unwrap();
+        machine
+            .create_series(worded(&format!("full-{number}"), 10_000), Actor::library("test"))
+            .await
+            .unwrap();
     }
-    let refused = machine.create_series(worded("one-more", 1)).await.unwrap_err();
+    let refused = machine.create_series(worded("one-more", 1), Actor::library("test")).await.unwrap_err();
     assert_eq!(refused.code().name(), "too_many_words");
     let expected = "with 1 restricted words of series \"one-more\" all series together would have 200001; the limit is 200000";
     assert_eq!(refused.to_string(), expected);
-    machine.create_series(worded("none", 0)).await.unwrap();
+    machine.create_series(worded("none", 0), Actor::library("test")).await.unwrap();
     assert_eq!(amend(&machine, worded("none", 1)).await.unwrap_err().code().name(), "too_many_words");
     amend(&machine, worded("full-0", 9_999)).await.unwrap();
     amend(&machine, worded("none", 1)).await.unwrap();
@@ -295,6 +298,9 @@ async fn series_of_the_configuration_open_beyond_the_limit_of_words() {
     let store: Arc<MemoryStore> = Arc::default();
     let specs: Vec<_> = (0..21).map(|number| worded(&format!("full-{number}"), 10_000)).collect();
     let machine = Machine::open(store, specs, Arc::new(SystemRuntime)).await.unwrap();
-    assert_eq!(code_of(machine.create_series(worded("one-more", 1))).await, "too_many_words");
-    machine.create_series(worded("none", 0)).await.unwrap();
+    assert_eq!(
+        code_of(machine.create_series(worded("one-more", 1), Actor::library("test"))).await,
+        "too_many_words"
+    );
+    machine.create_series(worded("none", 0), Actor::library("test")).await.unwrap();
 }

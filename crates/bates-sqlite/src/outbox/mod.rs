@@ -10,8 +10,8 @@ use std::time::Duration;
 use bates_core::ledger::Request;
 use bates_core::{
     ActionOutcome, AssignError, AssignRequest, Assignment, ClaimRequest, Delivery, Document, DocumentAction,
-    DocumentFilter, DocumentState, DocumentStore, Operation, PruneGroup, Runtime as _, SeriesName, Settlement,
-    StoreResult, SystemRuntime,
+    DocumentFilter, DocumentState, DocumentStore, Operation, PruneGroup, Runtime as _, SeriesName,
+    Settlement, StoreResult, SystemRuntime,
 };
 use rusqlite::Transaction;
 use uuid::Uuid;

@@ -216,7 +216,7 @@ impl<'d, D: DataSet> History<'d, D> {
 
     async fn abandon(&mut self, scope: usize, removes: bool) -> Verdict {
         let filter = DocumentFilter { scope: Some(self.scope_id(scope).scope), ..DocumentFilter::default() };
-        let abandoned = self.store().apply_action_to_all(filter, DocumentAction::Abandon).await;
+        let abandoned = self.store().apply_action_to_all(filter, DocumentAction::Abandon, None).await;
         self.scopes[scope].judge_abandoned(abandoned.map_err(|error| error.to_string())?)?;
         if removes {
             let removed = self.store().prune_documents(PruneGroup::Undelivered, Duration::ZERO, 1_000).await;

@@ -72,7 +72,7 @@ async fn fill_pruned<S: Store>(store: &S) -> Vec<AssignRequest> {
     assign_and_settle(store, requests[0].clone(), Verdict::Delivered).await;
     assert_eq!(store.prune_documents(PruneGroup::Delivered, Duration::ZERO, 10).await, Ok(2));
     let voided = assign(store, reservation("voided and pruned")).await.document_id;
-    store.apply_action(voided, DocumentAction::Void).await.expect("a write");
+    store.apply_action(voided, DocumentAction::Void, None).await.expect("a write");
     assign_and_settle(store, keyed_document("a", "dead and pruned", 1), Verdict::Dead("down".into())).await;
     assert_eq!(store.prune_documents(PruneGroup::Undelivered, Duration::ZERO, 10).await, Ok(2));
     requests.extend([reservation("voided and pruned"), keyed_document("a", "dead and pruned", 1)]);

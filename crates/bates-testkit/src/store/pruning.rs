@@ -25,12 +25,12 @@ async fn fill<S: Store>(store: &S) -> Vec<(&'static str, Assignment)> {
     settle(store, &claims[1..2], Verdict::Unanswered(None, "no answer".into())).await;
     settle(store, &claims[2..3], Verdict::RetryAfter(LONG, "refused".into())).await;
     for (_, abandoned) in &assigned[2..] {
-        store.apply_action(abandoned.document_id, DocumentAction::Abandon).await.expect("a write");
+        store.apply_action(abandoned.document_id, DocumentAction::Abandon, None).await.expect("a write");
     }
     let mut reservation = keyed_document("a", "voided", 1);
     reservation.content = DocumentContent::Reservation(LONG);
     let voided = assign(store, reservation).await;
-    store.apply_action(voided.document_id, DocumentAction::Void).await.expect("a write");
+    store.apply_action(voided.document_id, DocumentAction::Void, None).await.expect("a write");
     assigned.push(("voided", voided));
     assigned
 }
@@ -100,7 +100,7 @@ pub async fn a_retried_document_is_not_removed_and_is_delivered<D: DataSet>(data
     let dead = assign(&store, keyed_document("a", "k", 1)).await.document_id;
     let claims = claim(&store, 1, LONG).await;
     settle(&store, &claims, Verdict::Dead("down".into())).await;
-    store.apply_action(dead, DocumentAction::Retry).await.expect("a write");
+    store.apply_action(dead, DocumentAction::Retry, None).await.expect("a write");
     assert_eq!(prune(&store, 100).await, 0);
     let claims = claim(&store, 1, LONG).await;
     settle(&store, &claims, Verdict::Delivered).await;

@@ -9,6 +9,7 @@ mod limit;
 pub(crate) mod openg2p;
 mod permissions;
 mod reader;
+mod retention;
 mod series;
 mod sinks;
 mod store;
@@ -73,9 +74,6 @@ const KEYS: [&str; 27] = [
     "sinks",
     "series",
 ];
-
-/// A shorter retention would remove what an operator has not looked at yet.
-const OPERATIONS_RETENTION_DAYS_MIN: u64 = 30;
 
 /// Where the configuration comes from.
 #[derive(Debug, Default, Args)]
@@ -237,18 +235,6 @@ fn add_openg2p_series(tree: &mut Node, file: &Path, mistakes: &mut Mistakes) -> 
     Ok(Some(address.context("invalid database in DB_HOST, DB_PORT, DB_NAME, DB_USER or DB_PASSWORD")?))
 }
 
-fn read_operations_retention(reader: &mut Reader<'_, '_>) -> Option<Duration> {
-    let days = reader.number("operations_retention_days", 400, 0..=36_500);
-    if (1..OPERATIONS_RETENTION_DAYS_MIN).contains(&days) {
-        let problem = format!(
-            "operations_retention_days is {days}; expected 0, which keeps the operations log forever, or at least \
-             {OPERATIONS_RETENTION_DAYS_MIN}"
-        );
-        reader.add_mistake("operations_retention_days", problem);
-    }
-    (days > 0).then(|| Duration::from_hours(24 * days))
-}
-
 /// Refuses a configuration that is no map. Unknown keys are mistakes, too.
 fn check_keys(tree: &Node, mistakes: &mut Mistakes) -> Option<()> {
     let all = KEYS.join(", ");
@@ -273,7 +259,7 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<C
     let transport = tls::Transport::read(&mut reader);
     transport.check(&mut reader, [("http", http), ("resp", resp)]);
     let attempts = reader.number("outbox_tries", 5, 1..=100);
-    let retention = read_retention(&mut reader);
+    let retention = retention::read_retention(&mut reader);
     let minutes = reader.number("reconcile_minutes", 60, 0..=1_000_000);
     let series = series::read(tree.get("series"), mistakes);
     Some(Config {
@@ -291,21 +277,10 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<C
         document_sources: series.document_sources,
         attempts_max: u32::try_from(attempts).unwrap_or(5),
         retention,
-        operations_retention: read_operations_retention(&mut Reader { tree, mistakes }),
+        operations_retention: retention::read_operations_retention(&mut Reader { tree, mistakes }),
         openg2p_without_secret: Reader { tree, mistakes }.flag("openg2p_without_secret"),
         id_generator_database: None,
         reconcile_period: (minutes > 0).then(|| Duration::from_mins(minutes)),
         file,
     })
-}
-
-fn read_retention(reader: &mut Reader<'_, '_>) -> DocumentRetention {
-    let DocumentRetention { delivered, undelivered } = DocumentRetention::default();
-    let mut hours = |key, default: Duration| {
-        Duration::from_hours(reader.number(key, default.as_secs() / 3_600, 0..=876_000))
-    };
-    DocumentRetention {
-        delivered: hours("outbox_retention_hours", delivered),
-        undelivered: hours("outbox_undelivered_retention_hours", undelivered),
-    }
 }

@@ -1,5 +1,6 @@
 //! `bates serve`: the server.
 
+mod banner;
 mod configured;
 mod external;
 mod id_pools;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use bates_core::{Machine, ReleaseReport, SeriesEntry, Store};
+use bates_core::{Machine, ReleaseReport, Store};
 use bates_server::{Defense, SinkOffers, Tls, http, resp};
 use bates_sqlite::OpenMode;
 use clap::Args;
@@ -20,7 +21,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::background::{Background, ticks};
-use crate::config::{Config, ConfigArgs, OfferedSink, OpenStore, address_or_off};
+use crate::config::{Config, ConfigArgs, OfferedSink, OpenStore};
 use crate::output::{self, Output, count_of};
 
 pub(crate) use external::{open_pools, start_fillers};
@@ -100,18 +101,10 @@ async fn serve(store: impl Store, mut config: Config, out: &mut Output) -> Resul
     let tls = config.tls.clone().map(Tls::open).transpose()?.map(Arc::new);
     let stop = stop_signal()?;
     configured::record_change(&machine, &config).await?;
-    print_banner(out, &machine, &config, http.as_ref(), resp.as_ref())?;
-    let mut tasks = Background::start(&machine, EVICTION_PERIOD, config.retention);
-    let apply_tokens = configured::token_reader(machine.clone(), config.access.clone());
-    tasks.endless.spawn(sync_series(machine.clone(), apply_tokens));
-    if let Some(retention) = config.operations_retention {
-        tasks.endless.spawn(prune_operations(machine.clone(), retention));
-    }
+    banner::print(out, &machine, &config, http.as_ref(), resp.as_ref())?;
+    let mut tasks = start_background(&machine, &config);
     if let Some(tls) = &tls {
         tasks.endless.spawn(tls::reload(tls.clone()));
-    }
-    if let Some(period) = config.reconcile_period {
-        tasks.endless.spawn(reconcile(machine.clone(), period));
     }
     let defense = Arc::new(Defense::new(config.defense.clone()));
     tasks.endless.spawn(print_defense_notes(defense.clone()));
@@ -135,56 +128,21 @@ async fn serve(store: impl Store, mut config: Config, out: &mut Output) -> Resul
     Ok(())
 }
 
+fn start_background<S: Store>(machine: &Arc<Machine<S>>, config: &Config) -> Background {
+    let mut tasks = Background::start(machine, EVICTION_PERIOD, config.retention);
+    let apply_tokens = configured::token_reader(machine.clone(), config.access.clone());
+    tasks.endless.spawn(sync_series(machine.clone(), apply_tokens));
+    if let Some(retention) = config.operations_retention {
+        tasks.endless.spawn(prune_operations(machine.clone(), retention));
+    }
+    if let Some(period) = config.reconcile_period {
+        tasks.endless.spawn(reconcile(machine.clone(), period));
+    }
+    tasks
+}
+
 fn sink_offers(offered: &BTreeMap<String, OfferedSink>) -> SinkOffers {
     offered.iter().map(|(name, offer)| (name.clone(), offer.offered_to.clone())).collect()
-}
-
-/// Prints where the server listens, and commands to try with its series.
-fn print_banner<S: Store>(
-    out: &mut Output,
-    machine: &Machine<S>,
-    config: &Config,
-    http: Option<&TcpListener>,
-    resp: Option<&TcpListener>,
-) -> Result<()> {
-    let address = |listener: Option<&TcpListener>| listener.map(TcpListener::local_addr).transpose();
-    let (http, resp) = (address(http)?, address(resp)?);
-    let file = config.file.as_ref().map_or("built in".into(), |file| file.display().to_string());
-    writeln!(out, "bates {} is serving numbers", env!("CARGO_PKG_VERSION"))?;
-    writeln!(out, "  HTTP            {}", address_or_off(http))?;
-    writeln!(out, "  Redis protocol  {}", address_or_off(resp))?;
-    if let Some(files) = &config.tls {
-        writeln!(out, "  TLS             {}", files.certificate.display())?;
-    }
-    writeln!(out, "  data            {}", config.store)?;
-    writeln!(out, "  configuration   {file}")?;
-    writeln!(out, "try:")?;
-    // HTTP shows the series with the fewest parameters, RESP those with keys.
-    let (registry, is_open, is_tls) = (machine.registry(), config.access.is_open(), config.tls.is_some());
-    let simplest = registry.entries().min_by_key(|entry| entry.parameters().count());
-    let http_line = http.zip(simplest).map(|(http, entry)| http_example(entry, http, is_open, is_tls));
-    let redis_lines = registry.entries().filter_map(|entry| redis_example(entry, resp?, is_open, is_tls));
-    for line in http_line.into_iter().chain(redis_lines).take(3) {
-        writeln!(out, "  {line}")?;
-    }
-    out.flush()
-}
-
-fn http_example(entry: &SeriesEntry, http: SocketAddr, is_open: bool, is_tls: bool) -> String {
-    let header = if is_open { "" } else { " -H \"Authorization: Bearer $BATES_SECRET\"" };
-    let scope: String = entry.parameters().flat_map(|name| ["&", name, "=", "X"]).collect();
-    let name = entry.series().name();
-    let scheme = if is_tls { "https" } else { "http" };
-    format!("curl -X POST{header} '{scheme}://{http}/v1/series/{name}/next?count=3{scope}'")
-}
-
-fn redis_example(entry: &SeriesEntry, resp: SocketAddr, is_open: bool, is_tls: bool) -> Option<String> {
-    let password = if is_open { "" } else { " -a \"$BATES_SECRET\"" };
-    let key = entry.key()?.to_string();
-    let key = entry.parameters().fold(key, |key, name| key.replace(&format!("{{{name}}}"), "X"));
-    let (command, count) = if entry.numbers_are_positions() { ("INCR", "") } else { ("LPOP", " 3") };
-    let tls = if is_tls { " --tls" } else { "" };
-    Some(format!("redis-cli{tls} -p {}{password} {command} {key}{count}", resp.port()))
 }
 
 /// Serves both ports until the signal to stop; requests under way finish.

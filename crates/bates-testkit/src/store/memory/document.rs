@@ -7,8 +7,8 @@ use bates_core::ledger::{IdempotencyKey, Request};
 use bates_core::{
     ActionCondition, ActionOutcome, ActionRule, AssignError, AssignRequest, Assignment, ClaimRequest,
     Delivery, Document, DocumentAction, DocumentContent, DocumentFilter, DocumentState, DocumentStore,
-    GapReason, MissingRange, NewDocument, Operation, PositionRange, PruneGroup, SeriesName, Settlement, StoreError,
-    VerdictChange,
+    GapReason, MissingRange, NewDocument, Operation, PositionRange, PruneGroup, SeriesName, Settlement,
+    StoreError, VerdictChange,
 };
 use jiff::Timestamp;
 use uuid::Uuid;

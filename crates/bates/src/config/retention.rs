@@ -1,0 +1,34 @@
+//! How long the server keeps documents and the operations log.
+
+use std::time::Duration;
+
+use bates_core::DocumentRetention;
+
+use super::reader::Reader;
+
+/// A shorter retention would remove what an operator has not looked at yet.
+const OPERATIONS_RETENTION_DAYS_MIN: u64 = 30;
+
+pub(super) fn read_retention(reader: &mut Reader<'_, '_>) -> DocumentRetention {
+    let DocumentRetention { delivered, undelivered } = DocumentRetention::default();
+    let mut hours = |key, default: Duration| {
+        Duration::from_hours(reader.number(key, default.as_secs() / 3_600, 0..=876_000))
+    };
+    DocumentRetention {
+        delivered: hours("outbox_retention_hours", delivered),
+        undelivered: hours("outbox_undelivered_retention_hours", undelivered),
+    }
+}
+
+/// `None`: for ever.
+pub(super) fn read_operations_retention(reader: &mut Reader<'_, '_>) -> Option<Duration> {
+    let days = reader.number("operations_retention_days", 400, 0..=36_500);
+    if (1..OPERATIONS_RETENTION_DAYS_MIN).contains(&days) {
+        let problem = format!(
+            "operations_retention_days is {days}; expected 0, which keeps the operations log forever, or at least \
+             {OPERATIONS_RETENTION_DAYS_MIN}"
+        );
+        reader.add_mistake("operations_retention_days", problem);
+    }
+    (days > 0).then(|| Duration::from_hours(24 * days))
+}
