@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::page::page;
+use crate::whole::whole_or_null;
 
 /// What a caller may do. Without `series` and `scope` its rights cover all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,23 +24,23 @@ pub struct TokenGrant {
     #[cfg_attr(feature = "schema", schema(example = json!({"project": ["PROJ"]})))]
     pub scope: BTreeMap<String, Vec<String>>,
     /// How many series its patterns may cover, if its series are limited. Defaults to 100.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "whole_or_null", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(maximum = 100_000))]
     pub series_max: Option<u64>,
     /// How many scopes a series that it defines may have, if its series are limited. Defaults to 10,000,000.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schema(minimum = 1))]
+    #[serde(default, deserialize_with = "whole_or_null", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(minimum = 1, maximum = 4_503_599_627_370_495_u64))]
     pub scopes_max: Option<u64>,
     /// How many restricted words a series that it defines may have, if its series are limited. Defaults to 1,000.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "whole_or_null", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(maximum = 10_000))]
     pub words_max: Option<u64>,
     /// How many numbers it may take per second, on each node. Unlimited by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "whole_or_null", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(minimum = 1, maximum = 1_000_000_000_u64))]
     pub rate: Option<u64>,
     /// How many numbers it may take per day (UTC), on all nodes together. Unlimited by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "whole_or_null", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(minimum = 1, maximum = 1_000_000_000_000_u64))]
     pub quota: Option<u64>,
 }
@@ -58,7 +59,7 @@ pub struct TokenRequest {
     /// What it may do.
     pub grant: TokenGrant,
     /// After how many seconds it expires; never by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "whole_or_null", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(minimum = 1, maximum = 3_153_600_000_u64))]
     pub expires_in_s: Option<u64>,
 }
@@ -69,7 +70,7 @@ pub struct TokenRequest {
 #[serde(deny_unknown_fields)]
 pub struct RotationRequest {
     /// For how many seconds the secret before is accepted too: 0 to 30 days; a day by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "whole_or_null", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(maximum = 2_592_000))]
     pub overlap_s: Option<u64>,
 }

@@ -205,8 +205,8 @@ table! {
         "The server, or the address of the caller, has as many connections as it may.",
         "Close connections that are not used, or raise `connections_max` or `connections_per_address_max`.";
     OVERLOADED: "overloaded", 503, "BUSY", exit 3, burns false,
-        "The memory for requests and answers that are under way is used up.",
-        "Try again in a moment; send less at a time, read answers, or raise `memory_max_mb`.";
+        "The memory for requests and answers that are under way, or for scopes, is used up.",
+        "Try again in a moment; send less at a time, read answers, or raise `memory_max_mb` or `scopes_in_memory_max`.";
     NOT_FOUND: "not_found", 404, "ERR", exit 2, burns false,
         "Nothing is at this path.",
         "Compare the path with `/docs`.";

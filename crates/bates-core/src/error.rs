@@ -17,6 +17,11 @@ pub enum IssueError {
     Busy { scope_id: ScopeId, waiting: usize },
     #[error("{scope_id} would be one scope too many: the limit is {limit}")]
     TooManyScopes { scope_id: ScopeId, limit: u64 },
+    #[error(
+        "{scope_id} is not in memory, which has as many scopes as it may: try again once idle scopes have left it, \
+         after five minutes at most, or raise `scopes_in_memory_max`"
+    )]
+    MemoryFull { scope_id: ScopeId },
     /// The series was retired, or changed, during the call.
     #[error("{scope_id} was retired")]
     Retired { scope_id: ScopeId },
@@ -66,6 +71,7 @@ impl IssueError {
             Self::HeldElsewhere { .. } => ErrorCode::HELD_ELSEWHERE,
             Self::Busy { .. } => ErrorCode::BUSY,
             Self::TooManyScopes { .. } => ErrorCode::TOO_MANY_SCOPES,
+            Self::MemoryFull { .. } => ErrorCode::OVERLOADED,
             Self::Retired { .. } => ErrorCode::UNKNOWN_SERIES,
             Self::Stopping => ErrorCode::STOPPING,
             Self::Store { error, .. } | Self::Unrecorded { error, .. } => error.code(),

@@ -38,7 +38,8 @@ pub use bates_process::{ProcessGuard, host_name};
 pub use caller::{
     Allowance, AllowanceError, CallerLimits, CallerToken, DefinitionLimits, Denial, Permissions,
     PreviousSecret, QuotaDraw, QuotaRequest, Right, Rights, ScopeRule, SecretDigest, SeriesPattern,
-    SeriesPatternError, SeriesSet, Shortage, TOKENS_MAX, TokenChange, TokenError, TokenSet, is_caller_name,
+    SeriesPatternError, SeriesSet, Shortage, TOKENS_MAX, TakenAllowance, TokenChange, TokenError, TokenSet,
+    is_caller_name,
 };
 pub use code::ErrorCode;
 pub use counts::{Counts, LATENCY_BOUNDS_MICROS, Latency};

@@ -68,6 +68,8 @@ pub struct Machine<S> {
     pub(crate) document_sources: OnceLock<HashMap<SeriesName, Box<dyn DocumentSource>>>,
     pub(crate) pools: OnceLock<HashMap<SeriesName, Arc<PoolSet>>>,
     pub(crate) tokens: ArcSwap<TokenSet>,
+    /// One reader of the store's tokens at a time.
+    pub(crate) tokens_loading: Mutex<()>,
     /// For a later ordered series of the same name.
     pub(crate) retired_caching: parking_lot::Mutex<HashMap<SeriesName, Arc<Caching>>>,
 }
@@ -90,6 +92,7 @@ impl<S: Store> Machine<S> {
             document_sources: OnceLock::new(),
             pools: OnceLock::new(),
             tokens: ArcSwap::from_pointee(TokenSet::from([])),
+            tokens_loading: Mutex::default(),
             retired_caching: parking_lot::Mutex::default(),
         })
     }
@@ -216,6 +219,11 @@ impl<S: Store> Machine<S> {
 
     pub fn now(&self) -> jiff::Timestamp {
         self.runtime.now()
+    }
+
+    /// New scopes beyond about this many in memory are refused until idle ones leave it.
+    pub fn limit_scopes(&self, scopes_max: usize) {
+        self.dispenser.limit_scopes(scopes_max);
     }
 
     /// Refuses new calls, lets those under way end, and releases unused positions.

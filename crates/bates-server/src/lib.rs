@@ -12,7 +12,7 @@ pub mod series;
 mod sink_offers;
 mod tls;
 
-pub use access::{Access, Caller, Peer, QUOTA_MAX, RATE_MAX, build_permissions};
+pub use access::{Access, Caller, Peer, QUOTA_MAX, RATE_MAX, SCOPES_MAX, build_permissions};
 pub use defense::{Defense, DefenseSettings};
 pub use sink_offers::SinkOffers;
 pub use tls::{Tls, TlsError, TlsFiles};

@@ -67,6 +67,23 @@ struct QuotaSlice {
     ends: Duration,
 }
 
+/// Numbers that were taken off an allowance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TakenAllowance {
+    /// When the day of the quota ends, in elapsed time of the runtime.
+    day_ends: Duration,
+}
+
+/// Draws measure the end of a day a little differently.
+const SAME_DAY: Duration = Duration::from_hours(12);
+
+const SECOND: u64 = 1_000_000_000;
+
+/// How long it takes to pay numbers off.
+fn cost_nanos(rate: u64, count: u64) -> u64 {
+    u64::try_from(u128::from(count) * u128::from(SECOND) / u128::from(rate.max(1))).unwrap_or(u64::MAX)
+}
+
 /// The quota of a day, as the store counts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuotaDraw {
@@ -116,23 +133,23 @@ impl Allowance {
 
     /// Takes `count` numbers off the allowance. A request passes if earlier ones are paid off, and may itself be larger than
     /// the rate: the next ones wait for it. One second may be taken at once.
-    pub fn try_take(&self, count: u64, now: Duration) -> Result<(), Shortage> {
-        if self.limits.quota.is_some() && !self.take_from_slice(count, now) {
-            return Err(Shortage::Quota);
+    pub fn try_take(&self, count: u64, now: Duration) -> Result<TakenAllowance, Shortage> {
+        let day_ends = match self.limits.quota {
+            None => Duration::MAX,
+            Some(_) => self.take_from_slice(count, now).ok_or(Shortage::Quota)?,
+        };
+        let taken = TakenAllowance { day_ends };
+        let Some(rate) = self.limits.rate else { return Ok(taken) };
+        if let Err(wait) = self.take_at_rate(rate, count, now) {
+            self.give_back_quota(taken, count);
+            return Err(Shortage::Rate(wait));
         }
-        let Some(rate) = self.limits.rate else { return Ok(()) };
-        let taken = self.take_at_rate(rate, count, now);
-        if taken.is_err() {
-            self.give_back(count);
-        }
-        taken.map_err(Shortage::Rate)
+        Ok(taken)
     }
 
     fn take_at_rate(&self, rate: u64, count: u64, now: Duration) -> Result<(), Duration> {
-        const SECOND: u64 = 1_000_000_000;
         let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
-        let cost = u128::from(count) * u128::from(SECOND) / u128::from(rate.max(1));
-        let cost = u64::try_from(cost).unwrap_or(u64::MAX);
+        let cost = cost_nanos(rate, count);
         let advance = |paid_at: u64| {
             (paid_at <= now.saturating_add(SECOND)).then(|| paid_at.max(now).saturating_add(cost))
         };
@@ -142,19 +159,31 @@ impl Allowance {
         }
     }
 
-    fn take_from_slice(&self, count: u64, now: Duration) -> bool {
+    /// Returns when the day of the slice ends.
+    fn take_from_slice(&self, count: u64, now: Duration) -> Option<Duration> {
         let mut slice = self.slice.lock();
         let fits = now < slice.ends && slice.left >= count;
-        if fits {
+        fits.then(|| {
             slice.left -= count;
-        }
-        fits
+            slice.ends
+        })
     }
 
-    /// Returns numbers to the quota that were not taken after all. The rate counts attempts.
-    pub fn give_back(&self, count: u64) {
+    /// Returns numbers that were not taken after all.
+    pub fn give_back(&self, taken: TakenAllowance, count: u64) {
+        if let Some(rate) = self.limits.rate {
+            self.paid_at.fetch_sub(cost_nanos(rate, count), Ordering::Relaxed);
+        }
+        self.give_back_quota(taken, count);
+    }
+
+    /// Numbers of a day that is over do not return to the next one.
+    fn give_back_quota(&self, taken: TakenAllowance, count: u64) {
         if self.limits.quota.is_some() {
-            self.slice.lock().left += count;
+            let mut slice = self.slice.lock();
+            if slice.ends.abs_diff(taken.day_ends) < SAME_DAY {
+                slice.left += count;
+            }
         }
     }
 
@@ -194,9 +223,16 @@ mod tests {
     fn a_large_request_passes_and_is_paid_off_by_waiting() {
         let allowance = Allowance::new(CallerLimits { rate: Some(100), quota: None });
         let start = Duration::from_secs(100);
-        assert_eq!(allowance.try_take(1_000, start), Ok(()));
+        assert!(allowance.try_take(1_000, start).is_ok());
         assert_eq!(allowance.try_take(1, start), Err(Shortage::Rate(Duration::from_secs(9))));
-        assert_eq!(allowance.try_take(1, start + Duration::from_secs(9)), Ok(()));
+        let later = start + Duration::from_secs(9);
+        let taken = allowance.try_take(1, later).unwrap();
+        allowance.give_back(taken, 1);
+        assert_eq!(
+            allowance.try_take(101, later).map(|_| ()),
+            Ok(()),
+            "numbers that were given back cost nothing"
+        );
     }
 
     #[test]
@@ -205,19 +241,23 @@ mod tests {
         let draw = QuotaDraw { granted: 10, day_ends_in: millis(1_000) };
         assert_eq!(allowance.try_take(1, Duration::ZERO), Err(Shortage::Quota));
         allowance.add_slice(draw, Duration::ZERO);
-        assert_eq!(allowance.try_take(8, millis(1)), Ok(()));
+        let taken = allowance.try_take(8, millis(1)).unwrap();
         assert_eq!(allowance.try_take(3, millis(1)), Err(Shortage::Quota));
-        allowance.give_back(1);
-        assert_eq!(allowance.try_take(3, millis(1)), Ok(()));
+        allowance.give_back(taken, 1);
+        assert!(allowance.try_take(3, millis(1)).is_ok());
         allowance.add_slice(draw, millis(2));
         assert_eq!(allowance.try_take(1, millis(1_002)), Err(Shortage::Quota), "the day is over");
+        let tomorrow = QuotaDraw { granted: 10, day_ends_in: Duration::from_hours(24) };
+        allowance.add_slice(tomorrow, millis(1_002));
+        allowance.give_back(taken, 8);
+        assert_eq!(allowance.slice.lock().left, 10, "numbers of yesterday do not count today");
     }
 
     #[test]
     fn a_request_beyond_the_rate_takes_nothing_from_the_quota() {
         let allowance = Allowance::new(CallerLimits { rate: Some(1), quota: Some(10) });
         allowance.add_slice(QuotaDraw { granted: 10, day_ends_in: millis(100_000) }, Duration::ZERO);
-        assert_eq!(allowance.try_take(3, Duration::ZERO), Ok(()));
+        assert!(allowance.try_take(3, Duration::ZERO).is_ok());
         assert!(matches!(allowance.try_take(3, Duration::ZERO), Err(Shortage::Rate(_))));
         assert_eq!(allowance.slice.lock().left, 7);
     }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    Allowance, AllowanceError, CallerToken, SecretDigest, Shortage, TOKENS_MAX, TokenChange, TokenError,
+    Allowance, AllowanceError, CallerToken, SecretDigest, Shortage, TOKENS_MAX, TakenAllowance, TokenChange,
+    TokenError,
 };
 use crate::audit::Actor;
 use crate::machine::Machine;
@@ -21,6 +22,8 @@ impl<S: Store> Machine<S> {
 
     /// Reads the tokens of the store. A shared store raises its revision with each change of them.
     pub async fn load_tokens(&self) -> StoreResult<()> {
+        // Invariant: a set that was read earlier never replaces one that was read later.
+        let _loading = self.tokens_loading.lock().await;
         let tokens = self.store().tokens().await?;
         self.tokens.store(Arc::new(tokens.into()));
         Ok(())
@@ -66,7 +69,7 @@ impl<S: Store> Machine<S> {
     }
 
     /// Takes numbers off the allowance of a caller, without the store; `None` if memory does not allow it.
-    pub fn try_take_allowance(&self, allowance: &Allowance, count: u64) -> Option<()> {
+    pub fn try_take_allowance(&self, allowance: &Allowance, count: u64) -> Option<TakenAllowance> {
         allowance.try_take(count, self.elapsed()).ok()
     }
 
@@ -76,12 +79,12 @@ impl<S: Store> Machine<S> {
         allowance: &Allowance,
         caller: &str,
         count: u64,
-    ) -> Result<(), AllowanceError> {
+    ) -> Result<TakenAllowance, AllowanceError> {
         let limits = allowance.limits();
         let (rate, quota) = (limits.rate.unwrap_or_default(), limits.quota.unwrap_or_default());
         let exceeded = |retry_after| AllowanceError::Rate { rate, retry_after };
         match allowance.try_take(count, self.elapsed()) {
-            Ok(()) => return Ok(()),
+            Ok(taken) => return Ok(taken),
             Err(Shortage::Rate(retry_after)) => return Err(exceeded(retry_after)),
             Err(Shortage::Quota) => {}
         }
@@ -89,7 +92,7 @@ impl<S: Store> Machine<S> {
         loop {
             // Another caller may have drawn meanwhile, and others may take those numbers.
             match allowance.try_take(count, self.elapsed()) {
-                Ok(()) => return Ok(()),
+                Ok(taken) => return Ok(taken),
                 Err(Shortage::Rate(retry_after)) => return Err(exceeded(retry_after)),
                 Err(Shortage::Quota) => {}
             }

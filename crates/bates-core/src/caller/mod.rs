@@ -11,7 +11,9 @@ use crate::named::named;
 use crate::scope::ScopeKey;
 use crate::series::{SeriesName, SeriesSpec};
 
-pub use allowance::{Allowance, AllowanceError, CallerLimits, QuotaDraw, QuotaRequest, Shortage};
+pub use allowance::{
+    Allowance, AllowanceError, CallerLimits, QuotaDraw, QuotaRequest, Shortage, TakenAllowance,
+};
 pub use machine::TokenSet;
 pub use series_set::{SeriesPattern, SeriesPatternError, SeriesSet};
 pub use token::{

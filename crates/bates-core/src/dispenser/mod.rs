@@ -101,6 +101,11 @@ impl<S: Store> Dispenser<S> {
         Self { inner: Arc::new(inner) }
     }
 
+    /// New scopes beyond about this many in memory are refused until idle ones leave it.
+    pub(crate) fn limit_scopes(&self, scopes_max: usize) {
+        self.inner.shards.limit_len(scopes_max);
+    }
+
     #[inline]
     fn may_hold(&self, series: &Series) -> bool {
         !self.is_closing() && !series.is_retired() && !series.is_uncached() && !self.is_forked()
@@ -120,7 +125,7 @@ impl<S: Store> Dispenser<S> {
         let id = CellId { series, scope: scope.as_str() };
         let is_cached = self.direct_purpose(series).is_none();
         let may_create = || is_cached && self.may_hold(series);
-        let refill = self.inner.shards.with_cell_or_new(id, may_create, Cell::first_refill).flatten();
+        let refill = self.inner.shards.with_cell_or_new(id, may_create, Cell::first_refill).ok().flatten();
         self.inner.start_refill(refill);
     }
 

@@ -3,10 +3,11 @@
 //! Invariant: a cell is only seen under the lock of its shard, so no caller holds one that was removed.
 
 use std::hash::{BuildHasher, Hasher};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
-use hashbrown::hash_table::OccupiedEntry;
+use hashbrown::hash_table::{Entry, OccupiedEntry};
 use parking_lot::Mutex;
 
 use super::cell::Cell;
@@ -17,6 +18,17 @@ const SHARDS: usize = 64;
 pub(super) struct Shards {
     hasher: FixedState,
     shards: Box<[Shard]>,
+    /// Max cells of one shard. Scopes spread evenly, so together they are about 64 times as many.
+    shard_len_max: AtomicUsize,
+}
+
+/// Why a missing cell was not created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoCell {
+    /// The caller forbids it.
+    Forbidden,
+    /// As many scopes are in memory as may be.
+    Full,
 }
 
 /// On its own cache line, to avoid false sharing.
@@ -41,7 +53,13 @@ impl CellId<'_> {
 impl Shards {
     /// The seed keeps callers from choosing scopes that share a shard.
     pub(super) fn new(seed: u64) -> Self {
-        Self { hasher: FixedState::with_seed(seed), shards: (0..SHARDS).map(|_| Shard::default()).collect() }
+        let shards = (0..SHARDS).map(|_| Shard::default()).collect();
+        let shard_len_max = AtomicUsize::new(usize::MAX);
+        Self { hasher: FixedState::with_seed(seed), shards, shard_len_max }
+    }
+
+    pub(super) fn limit_len(&self, len_max: usize) {
+        self.shard_len_max.store(len_max.div_ceil(SHARDS).max(1), Ordering::Relaxed);
     }
 
     #[inline]
@@ -50,23 +68,28 @@ impl Shards {
         self.shard(hash).lock().find_mut(hash, |cell| id.matches(cell)).map(visit)
     }
 
-    /// Visits a cell, created if it is missing, and prunes it. `None` if `may_create`, called under the lock, forbids it.
+    /// Visits a cell, created if it is missing, and prunes it; fails if `may_create`, called under the lock, forbids it.
     pub(super) fn with_cell_or_new<R>(
         &self,
         id: CellId<'_>,
         may_create: impl FnOnce() -> bool,
         visit: impl FnOnce(&mut Cell) -> R,
-    ) -> Option<R> {
+    ) -> Result<R, NoCell> {
         let hasher = &self.hasher;
         let hash_value = hash(hasher, id.series, id.scope.as_bytes());
         let mut shard = self.shard(hash_value).lock();
         if !may_create() {
-            return None;
+            return Err(NoCell::Forbidden);
         }
+        let is_full = shard.len() >= self.shard_len_max.load(Ordering::Relaxed);
         let rehash = |cell: &Cell| hash(hasher, &cell.series, cell.scope());
         let entry = shard.entry(hash_value, |cell| id.matches(cell), rehash);
-        let new = || Cell::new(id.series.clone(), id.scope);
-        Some(visit_then_prune(entry.or_insert_with(new), visit))
+        let occupied = match entry {
+            Entry::Occupied(occupied) => occupied,
+            Entry::Vacant(_) if is_full => return Err(NoCell::Full),
+            Entry::Vacant(vacant) => vacant.insert(Cell::new(id.series.clone(), id.scope)),
+        };
+        Ok(visit_then_prune(occupied, visit))
     }
 
     /// Visits a cell if it exists, and removes it if it is removable afterwards.
@@ -154,7 +177,7 @@ mod tests {
             let series = series(name);
             for scope in &scopes {
                 let made = shards.with_cell_or_new(CellId { series: &series, scope }, || true, take);
-                assert!(made.is_some());
+                assert!(made.is_ok());
             }
         }
         assert_eq!(shards.len(), 4_000);
@@ -168,9 +191,25 @@ mod tests {
     fn an_unused_cell_is_removed_and_none_is_made_without_permission() {
         let (shards, series) = (Shards::new(1), series("a"));
         let id = CellId { series: &series, scope: "name=a" };
-        assert!(shards.with_cell_or_new(id, || false, |_| ()).is_none());
-        assert!(shards.with_cell_or_new(id, || true, |_| ()).is_some(), "made, and then removed unused");
+        assert_eq!(shards.with_cell_or_new(id, || false, |_| ()), Err(NoCell::Forbidden));
+        assert_eq!(shards.with_cell_or_new(id, || true, |_| ()), Ok(()), "made, and then removed unused");
         assert_eq!(shards.len(), 0);
+    }
+
+    #[test]
+    fn scopes_beyond_the_limit_are_refused_and_those_in_memory_go_on() {
+        let (shards, series) = (Shards::new(1), series("a"));
+        shards.limit_len(640);
+        let take = |scope: &str| {
+            let take = |cell: &mut Cell| cell.take(TakeRequest::Any(1), false).map(drop);
+            shards.with_cell_or_new(CellId { series: &series, scope }, || true, take).map(drop)
+        };
+        let scopes: Vec<String> = (0..10_000).map(|n| format!("name={n}")).collect();
+        let made: Vec<&String> = scopes.iter().filter(|scope| take(scope).is_ok()).collect();
+        assert_eq!((made.len(), shards.len()), (640, 640), "each shard is full");
+        assert!(made.iter().all(|scope| take(scope).is_ok()));
+        shards.sweep(|cell| cell.scope() == made[0].as_bytes());
+        assert_eq!((take(made[0]), shards.len()), (Ok(()), 640), "one left, one may come");
     }
 
     #[test]

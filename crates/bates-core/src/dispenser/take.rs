@@ -5,7 +5,7 @@ use tokio::sync::SemaphorePermit;
 use super::Dispenser;
 use super::burned::PendingTake;
 use super::cell::{Cell, TakeOutcome};
-use super::shards::CellId;
+use super::shards::{CellId, NoCell};
 use crate::error::IssueError;
 use crate::ledger::{Grant, GrantPurpose, ReleaseRequest};
 use crate::range::TakenPositions;
@@ -95,11 +95,15 @@ impl<S: Store> Dispenser<S> {
         let may_create = || self.may_hold(call.series);
         let take = |cell: &mut Cell| cell.take(call.wanted, must_wait);
         let id = CellId { series: call.series, scope: call.scope.as_str() };
-        let Some(taken) = self.inner.shards.with_cell_or_new(id, may_create, take) else {
-            return Some(match self.direct_purpose(call.series) {
-                Some(purpose) => self.grant_call(call, purpose).await,
-                None => Err(self.refusal(call.series, call.scope)),
-            });
+        let taken = match self.inner.shards.with_cell_or_new(id, may_create, take) {
+            Ok(taken) => taken,
+            Err(NoCell::Full) => return Some(Err(IssueError::MemoryFull { scope_id: call.scope_id() })),
+            Err(NoCell::Forbidden) => {
+                return Some(match self.direct_purpose(call.series) {
+                    Some(purpose) => self.grant_call(call, purpose).await,
+                    None => Err(self.refusal(call.series, call.scope)),
+                });
+            }
         };
         let (outcome, refill) = taken?;
         self.inner.start_refill(refill);

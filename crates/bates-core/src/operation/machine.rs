@@ -64,8 +64,14 @@ impl<S: Store> Machine<S> {
         let Ok(before) = self.runtime.now().checked_sub(retention) else { return Ok(0) };
         let (mut removed, actor) = (0, Actor { caller: "retention", channel: Channel::Server });
         for ChainHead { chain, .. } in self.store().chains().await? {
-            let operation = self.operation(actor, OperationKind::RecordsRemoved, None);
-            removed += self.store().prune_chain(chain, before, PRUNE_BATCH, operation).await?;
+            loop {
+                let operation = self.operation(actor, OperationKind::RecordsRemoved, None);
+                let count = self.store().prune_chain(chain.clone(), before, PRUNE_BATCH, operation).await?;
+                removed += count;
+                if count < PRUNE_BATCH as u64 {
+                    break;
+                }
+            }
         }
         Ok(removed)
     }

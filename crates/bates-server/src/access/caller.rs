@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bates_core::{Allowance, AllowanceError, LeaseOwner, Machine, Permissions, Rights, SeriesSet, Store};
+use bates_core::{
+    Allowance, AllowanceError, LeaseOwner, Machine, Permissions, Rights, SeriesSet, Store, TakenAllowance,
+};
 
 /// What a caller may do, as long as its secret is valid. All callers with the secret share it.
 #[derive(Debug)]
@@ -22,6 +24,9 @@ impl Grant {
         Arc::new(Self { permissions, allowance, has_ended: AtomicBool::new(false) })
     }
 }
+
+/// Proof that numbers were taken off the rate and quota of a caller, if it has any.
+pub(crate) struct Payment(Option<TakenAllowance>);
 
 /// The client of a connection.
 #[derive(Clone, Debug)]
@@ -78,10 +83,17 @@ impl Caller {
     /// Takes numbers off the rate and quota of the caller, without waiting. `None`: only
     /// [`Caller::take_within_allowance`] can tell. On the hot path.
     #[inline]
-    pub(crate) fn try_take_allowance<S: Store>(&self, machine: &Machine<S>, count: u64) -> Option<()> {
+    pub(crate) fn try_take_allowance<S: Store>(&self, machine: &Machine<S>, count: u64) -> Option<Payment> {
         match &self.grant.allowance {
-            None => Some(()),
-            Some(allowance) => machine.try_take_allowance(allowance, count),
+            None => Some(Payment(None)),
+            Some(allowance) => Some(Payment(Some(machine.try_take_allowance(allowance, count)?))),
+        }
+    }
+
+    /// Returns numbers that the caller paid for and did not get.
+    pub(crate) fn give_back(&self, Payment(paid): Payment, count: u64) {
+        if let Some((allowance, paid)) = self.grant.allowance.as_ref().zip(paid) {
+            allowance.give_back(paid, count);
         }
     }
 
@@ -94,17 +106,10 @@ impl Caller {
         got: impl FnOnce(&T) -> u64,
     ) -> Result<T, E> {
         let Some(allowance) = &self.grant.allowance else { return take.await };
-        machine.take_allowance(allowance, &self.name, count).await?;
+        let paid = machine.take_allowance(allowance, &self.name, count).await?;
         let taken = take.await;
-        allowance.give_back(count.saturating_sub(taken.as_ref().map_or(0, got)));
+        allowance.give_back(paid, count.saturating_sub(taken.as_ref().map_or(0, got)));
         taken
-    }
-
-    /// Returns numbers to the quota that the caller did not get.
-    pub(crate) fn give_back_allowance(&self, count: u64) {
-        if let Some(allowance) = &self.grant.allowance {
-            allowance.give_back(count);
-        }
     }
 
     /// Whose leases and reservations the caller may end.

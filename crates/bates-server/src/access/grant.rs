@@ -5,10 +5,12 @@ use bates_core::{CallerLimits, DefinitionLimits, Permissions, Right, ScopeRule, 
 
 const SERIES_MAX: u64 = 100_000;
 const WORDS_MAX: u64 = 10_000;
+/// JSON numbers are exact up to here.
+pub const SCOPES_MAX: u64 = (1 << 52) - 1;
 pub const RATE_MAX: u64 = 1_000_000_000;
 pub const QUOTA_MAX: u64 = 1_000_000_000_000;
 /// Patterns of series, parameters, and values of one parameter.
-const LIST_MAX: usize = 1_000;
+pub(crate) const LIST_MAX: usize = 1_000;
 
 /// Builds the permissions that a grant describes, or says which field is invalid.
 pub fn build_permissions(grant: &TokenGrant) -> Result<Permissions, String> {
@@ -17,6 +19,7 @@ pub fn build_permissions(grant: &TokenGrant) -> Result<Permissions, String> {
         return Err(format!("may is empty: name at least one of {}", all_rights()));
     }
     let unknown = |right: &String| format!("may: unknown right {right:?}; expected some of {}", all_rights());
+    check_length("may", may.len())?;
     let rights = may.iter().map(|name| Right::from_name(name).ok_or_else(|| unknown(name)));
     let rights = rights.collect::<Result<_, String>>()?;
     let series = match series {
@@ -31,7 +34,7 @@ pub fn build_permissions(grant: &TokenGrant) -> Result<Permissions, String> {
     let default = DefinitionLimits::default();
     let limits = DefinitionLimits {
         series_max: to_usize(within("series_max", *series_max, 0..=SERIES_MAX)?, default.series_max),
-        scopes_max: within("scopes_max", *scopes_max, 1..=u64::MAX)?.unwrap_or(default.scopes_max),
+        scopes_max: within("scopes_max", *scopes_max, 1..=SCOPES_MAX)?.unwrap_or(default.scopes_max),
         words_max: to_usize(within("words_max", *words_max, 0..=WORDS_MAX)?, default.words_max),
     };
     let rates = CallerLimits {

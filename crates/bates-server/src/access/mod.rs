@@ -17,7 +17,8 @@ use sha2::{Digest, Sha256};
 
 use caller::Grant;
 pub use caller::{Caller, Peer};
-pub use grant::{QUOTA_MAX, RATE_MAX, build_permissions};
+pub(crate) use grant::LIST_MAX;
+pub use grant::{QUOTA_MAX, RATE_MAX, SCOPES_MAX, build_permissions};
 
 /// Who may use the server: callers that know a secret, or every caller if no secret is configured.
 pub struct Access {
@@ -147,8 +148,10 @@ impl Access {
 
     /// Accepts the tokens of the store that are valid at a time, and no others. A token of the configuration counts before
     /// one of the store with its name. Returns the names of tokens whose grants cannot be read: they are not accepted.
-    pub fn apply_tokens(&self, tokens: &TokenSet, now: Timestamp) -> Vec<Box<str>> {
+    pub fn apply_tokens(&self, tokens: impl FnOnce() -> TokenSet, now: Timestamp) -> Vec<Box<str>> {
         let _applying = self.applying.lock();
+        // Under the lock: an older set must not replace a newer one.
+        let tokens = tokens();
         let before = self.stored.load_full();
         let configured: HashSet<&str> = self.tokens.iter().map(|(name, _)| &**name).collect();
         let (mut valid, mut unreadable) = (HashMap::new(), Vec::new());

@@ -75,13 +75,13 @@ fn at(second: i64) -> Timestamp {
 fn a_token_of_the_store_is_accepted_until_it_is_revoked_and_then_its_callers_end() {
     let access = Access::new(Some("shared"));
     let acme = stored("acme", "one");
-    assert!(access.apply_tokens(&[acme.clone()].into(), at(0)).is_empty());
+    assert!(access.apply_tokens(|| [acme.clone()].into(), at(0)).is_empty());
     let caller = access.authenticate(b"one", &peer()).expect("a token of the store");
     assert_eq!(caller.token(), Some("acme"));
     // The same tokens again: callers that were admitted go on.
-    access.apply_tokens(&[acme, stored("mail", "two")].into(), at(1));
+    access.apply_tokens(|| [acme, stored("mail", "two")].into(), at(1));
     assert!(!caller.has_ended());
-    access.apply_tokens(&[stored("mail", "two")].into(), at(2));
+    access.apply_tokens(|| [stored("mail", "two")].into(), at(2));
     assert!(caller.has_ended() && access.authenticate(b"one", &peer()).is_none());
     assert!(access.authenticate(b"two", &peer()).is_some());
 }
@@ -90,15 +90,15 @@ fn a_token_of_the_store_is_accepted_until_it_is_revoked_and_then_its_callers_end
 fn a_rotation_accepts_both_secrets_and_shares_the_rate() {
     let access = Access::new(Some("shared"));
     let acme = stored("acme", "one");
-    access.apply_tokens(&[acme.clone()].into(), at(0));
+    access.apply_tokens(|| [acme.clone()].into(), at(0));
     let first = access.authenticate(b"one", &peer()).expect("the first secret");
     let rotated = acme.rotated(digest(b"two"), at(10), std::time::Duration::from_secs(5));
-    access.apply_tokens(&[rotated.clone()].into(), at(10));
+    access.apply_tokens(|| [rotated.clone()].into(), at(10));
     let second = access.authenticate(b"two", &peer()).expect("the second secret");
     assert!(access.authenticate(b"one", &peer()).is_some() && !first.has_ended());
     let allowances = [&first, &second].map(|caller| caller.grant.allowance.clone().expect("a rate"));
     assert!(Arc::ptr_eq(&allowances[0], &allowances[1]), "two secrets would give twice the rate");
-    access.apply_tokens(&[rotated].into(), at(15));
+    access.apply_tokens(|| [rotated].into(), at(15));
     assert!(first.has_ended() && !second.has_ended());
     assert!(access.authenticate(b"one", &peer()).is_none());
 }
@@ -107,10 +107,10 @@ fn a_rotation_accepts_both_secrets_and_shares_the_rate() {
 fn an_expired_token_and_changed_rights_end_the_callers_of_before() {
     let access = Access::new(Some("shared"));
     let expiring = CallerToken { expires: Some(at(5)), ..stored("acme", "one") };
-    access.apply_tokens(&[expiring.clone(), stored("mail", "two")].into(), at(4));
+    access.apply_tokens(|| [expiring.clone(), stored("mail", "two")].into(), at(4));
     let [acme, mail] = [&b"one"[..], b"two"].map(|secret| access.authenticate(secret, &peer()).unwrap());
     let changed = CallerToken { grant: r#"{"may":["read"]}"#.into(), ..stored("mail", "two") };
-    access.apply_tokens(&[expiring, changed].into(), at(5));
+    access.apply_tokens(|| [expiring, changed].into(), at(5));
     assert!(acme.has_ended() && mail.has_ended());
     assert!(access.authenticate(b"one", &peer()).is_none());
     let mail = access.authenticate(b"two", &peer()).expect("the token goes on");
@@ -121,7 +121,7 @@ fn an_expired_token_and_changed_rights_end_the_callers_of_before() {
 fn a_token_of_the_configuration_counts_before_one_of_the_store() {
     let access = Access::new(None).with_token("acme", "file", Permissions::all());
     let unreadable = CallerToken { grant: "{}".into(), ..stored("odd", "three") };
-    let problems = access.apply_tokens(&[stored("acme", "one"), unreadable].into(), at(0));
+    let problems = access.apply_tokens(|| [stored("acme", "one"), unreadable].into(), at(0));
     assert_eq!(problems, ["odd".into()]);
     assert!(access.authenticate(b"one", &peer()).is_none());
     assert!(access.authenticate(b"three", &peer()).is_none());
@@ -131,6 +131,6 @@ fn a_token_of_the_configuration_counts_before_one_of_the_store() {
 #[test]
 fn tokens_of_the_store_do_not_close_a_server_without_secrets() {
     let access = Access::new(None);
-    access.apply_tokens(&[stored("acme", "one")].into(), at(0));
+    access.apply_tokens(|| [stored("acme", "one")].into(), at(0));
     assert!(access.is_open() && access.authenticate(b"anything", &peer()).is_some());
 }

@@ -45,7 +45,7 @@ impl<S: Store> ServerState<S> {
     /// Accepts the tokens that this node knows, from now on. The server also does it every second, which reports tokens
     /// that cannot be read.
     pub(super) fn apply_tokens(&self) {
-        let _ = self.access.apply_tokens(&self.machine.tokens(), self.machine.now());
+        let _ = self.access.apply_tokens(|| self.machine.tokens(), self.machine.now());
     }
 
     /// A series that the caller may use as its route does.

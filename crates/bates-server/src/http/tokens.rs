@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bates_api::{IssuedToken, RotationRequest, Token, TokenGrant, TokenPage, TokenRequest};
-use bates_core::{CallerToken, ErrorCode, Permissions, Store, TokenError, is_caller_name};
+use bates_core::{CallerLimits, CallerToken, ErrorCode, Permissions, Store, TokenError, is_caller_name};
 
 use super::permit::Permit;
 use super::problem::{JsonResult, Problem, Result};
@@ -78,6 +78,11 @@ async fn find_token<S: Store>(
 }
 
 fn check_covers(permit: &Permit, permissions: &Permissions) -> Result<()> {
+    if permit.permissions().rates() != CallerLimits::default() {
+        let detail =
+            "a caller with a rate or a quota makes no tokens: each would have a rate and a quota of its own";
+        return Err(Problem::new(ErrorCode::FORBIDDEN, detail));
+    }
     if permit.permissions().covers(permissions) {
         return Ok(());
     }
@@ -102,6 +107,7 @@ pub(super) async fn add_token<S: Store>(
         let rule = "a lower-case letter, then up to 63 of a-z, 0-9, _, - and ., not default or unknown";
         return Err(bad_token(format!("name is {:?}; expected {rule}", truncate(&name))));
     }
+    check_name_is_own(&permit, &name)?;
     if context.access.is_open() {
         let detail = "this server has no secret, so every caller has every right and a token would protect nothing: \
                       configure `secret` or `tokens` first";
@@ -130,6 +136,19 @@ pub(super) async fn add_token<S: Store>(
     context.machine.add_token(token.clone(), permit.actor()).await?;
     context.apply_tokens();
     Ok(issued(StatusCode::CREATED, to_api_token(&token, grant), secret))
+}
+
+/// A caller with limited rights names tokens below its own name: it must not learn which other names exist, or take the
+/// name, and so the leases and keys, of another caller.
+fn check_name_is_own(permit: &Permit, name: &str) -> Result<()> {
+    let own = permit.caller.name();
+    let is_below = || name.strip_prefix(own).is_some_and(|rest| rest.starts_with('.'));
+    if permit.permissions().is_unlimited() || is_below() {
+        return Ok(());
+    }
+    let detail =
+        format!("name is {:?}; a caller with limited rights names its tokens {own}.…", truncate(name));
+    Err(bad_token(detail))
 }
 
 /// Stores keep times to the microsecond.

@@ -1,4 +1,4 @@
-//! The limits on strangers, connections and memory.
+//! The limits on strangers, connections, memory and scopes.
 
 use bates_server::DefenseSettings;
 
@@ -31,6 +31,11 @@ pub(super) fn read_defense(reader: &mut Reader<'_, '_>) -> DefenseSettings {
         stranger_requests_max: rate(stranger_requests_max),
         ..default
     }
+}
+
+pub(super) fn read_scopes_max(reader: &mut Reader<'_, '_>) -> usize {
+    let scopes = reader.number("scopes_in_memory_max", 5_000_000, 1_000..=1_000_000_000);
+    usize::try_from(scopes).unwrap_or(usize::MAX)
 }
 
 fn is_set(tree: &Node, key: &str) -> bool {

@@ -45,7 +45,7 @@ pub(crate) const BUILT_IN: &str = include_str!("built_in.yaml");
 /// Read if it exists and no other file is named.
 pub(crate) const FILE: &str = "bates.yaml";
 
-const KEYS: [&str; 27] = [
+const KEYS: [&str; 28] = [
     "store",
     "store_password_file",
     "store_connections",
@@ -62,6 +62,7 @@ const KEYS: [&str; 27] = [
     "hosts",
     "openg2p_without_secret",
     "memory_max_mb",
+    "scopes_in_memory_max",
     "connections_max",
     "connections_per_address_max",
     "wrong_secrets_max",
@@ -102,6 +103,8 @@ pub(crate) struct Config {
     /// Names, beside localhost, under which requests without a secret are served.
     pub(crate) hosts: Vec<String>,
     pub(crate) defense: DefenseSettings,
+    /// About how many scopes may be in memory.
+    pub(crate) scopes_in_memory_max: usize,
     pub(crate) series: Vec<SeriesSpec>,
     pub(crate) sinks: BTreeMap<SeriesName, bates_sinks::SinkDescription>,
     pub(crate) offered_sinks: BTreeMap<String, OfferedSink>,
@@ -270,6 +273,7 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<C
         access: Arc::new(access?),
         hosts: permissions::read_hosts(&mut Reader { tree, mistakes }),
         defense: defense::read_defense(&mut Reader { tree, mistakes }),
+        scopes_in_memory_max: defense::read_scopes_max(&mut Reader { tree, mistakes }),
         series: series.specs,
         sinks: series.sinks,
         offered_sinks: sinks::read(tree.get("sinks"), mistakes),

@@ -20,7 +20,7 @@ pub(super) fn read_permissions(reader: &mut Reader<'_, '_>, of: &str) -> Option<
     let default = DefinitionLimits::default();
     let limits = DefinitionLimits {
         series_max: to_usize(reader.number("series_max", default.series_max as u64, 0..=100_000)),
-        scopes_max: reader.number("scopes_max", default.scopes_max, 1..=u64::MAX),
+        scopes_max: reader.number("scopes_max", default.scopes_max, 1..=bates_server::SCOPES_MAX),
         words_max: to_usize(reader.number("words_max", default.words_max as u64, 0..=10_000)),
     };
     let rates = CallerLimits {

@@ -54,6 +54,7 @@ impl Config {
     pub(crate) async fn open_machine<S: Store>(&mut self, store: S) -> anyhow::Result<Arc<Machine<S>>> {
         let machine = Machine::open(Arc::new(store), take(&mut self.series), Arc::new(SystemRuntime)).await?;
         machine.load_series(bates_server::series::parse_spec).await?;
+        machine.limit_scopes(self.scopes_in_memory_max);
         open_pools(&machine, &self.pools)?;
         Ok(Arc::new(machine))
     }

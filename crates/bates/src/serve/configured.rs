@@ -69,7 +69,7 @@ fn describe<S: Store>(machine: &Machine<S>, config: &Config) -> Value {
 pub(super) fn token_reader<S: Store>(machine: Arc<Machine<S>>, access: Arc<Access>) -> impl FnMut() {
     let mut noted: Vec<Box<str>> = Vec::new();
     let mut apply = move || {
-        let unreadable = access.apply_tokens(&machine.tokens(), machine.now());
+        let unreadable = access.apply_tokens(|| machine.tokens(), machine.now());
         for name in unreadable.iter().filter(|name| !noted.contains(name)) {
             let problem = format!("the token {name:?} of the store cannot be read and is refused");
             crate::output::print_note(&problem);

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::super::openg2p;
+use crate::access::LIST_MAX;
 
 const SERIES_NAME: &str = r"^[a-z][a-z0-9_-]*(\.[a-z0-9_-]+)*$";
 const UUID: &str = "[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}";
@@ -44,6 +45,7 @@ fn describe_schemas(schemas: &mut Map<String, Value>) {
             scope["maxProperties"] = json!(16);
         }
     }
+    describe_tokens(schemas);
     let document = &mut schemas["DocumentRequest"];
     document["properties"]["document"]["type"] = json!(["object", "array", "string", "number", "boolean"]);
     // Only a line of many has a key; a single document has the header.
@@ -57,6 +59,26 @@ fn describe_schemas(schemas: &mut Map<String, Value>) {
     let fields = &mut schemas["SeriesDescription"]["properties"];
     fields["pattern"]["minLength"] = json!(1);
     fields["reset"]["pattern"] = json!("^(never|yearly|monthly|daily|fiscal-[0-9]{2}-[0-9]{2})$");
+}
+
+fn describe_tokens(schemas: &mut Map<String, Value>) {
+    let fields = &mut schemas["TokenGrant"]["properties"];
+    let rights = bates_core::Right::ALL.map(bates_core::Right::name);
+    fields["may"]["items"]["enum"] = json!(rights);
+    fields["series"]["items"] =
+        json!({ "type": "string", "maxLength": 64, "pattern": SERIES_NAME.replace('$', r"(\.\*)?$") });
+    for list in ["may", "series"] {
+        fields[list]["maxItems"] = json!(LIST_MAX);
+    }
+    let values = &mut fields["scope"]["additionalProperties"];
+    values["minItems"] = json!(1);
+    values["maxItems"] = json!(LIST_MAX);
+    values["items"]["pattern"] = json!(TEXT);
+    fields["scope"]["maxProperties"] = json!(LIST_MAX);
+    fields["scope"]["propertyNames"]["pattern"] = json!(TEXT);
+    let name = &mut schemas["TokenRequest"]["properties"]["name"];
+    name["pattern"] = json!(SERIES_NAME);
+    name["not"] = json!({ "enum": ["default", "unknown"] });
 }
 
 /// A field has one of these values, or also `null` where it may be. Not every schema has every field.
@@ -107,7 +129,11 @@ fn rules(path: &str, name: &str) -> Vec<(&'static str, Value)> {
         }
         ("id_type", _) => pattern("^[a-z][a-z0-9_]{1,63}$"),
         ("id", path) if path.starts_with(openg2p::BASE) => pattern("^[0-9]{1,32}$"),
-        ("id" | "lease" | "token", _) => pattern(NAME),
+        ("id" | "lease" | "token" | "name" | "chain", _) => pattern(NAME),
+        ("kind", _) => {
+            let kinds = bates_core::OperationKind::ALL.map(bates_core::OperationKind::name);
+            vec![("enum", json!(kinds))]
+        }
         ("date", _) => vec![("format", json!("date"))],
         ("since" | "until", _) => vec![("format", json!("date-time"))],
         ("period" | "who", _) => vec![("pattern", json!(PRINTABLE)), ("maxLength", json!(256))],
@@ -117,8 +143,9 @@ fn rules(path: &str, name: &str) -> Vec<(&'static str, Value)> {
         }
         ("Idempotency-Key", _) => vec![("pattern", json!(KEY)), ("type", json!("string"))],
         ("after", "/v1/leases" | "/v1/outbox") => pattern(&format!("^{UUID}$")),
-        ("after", "/v1/audit") => pattern(&format!(r"^[0-9]{{1,15}}\|{UUID}$")),
+        ("after", "/v1/audit" | "/v1/operations") => pattern(&format!(r"^[0-9]{{1,15}}\|{UUID}$")),
         ("after", "/v1/gaps") => pattern(r"^[a-z][a-z0-9_-]{0,63}\|[!-~ ]*\|[0-9]{1,15}$"),
+        ("after", "/v1/operations/chains/{chain}") => pattern("^[0-9]{1,18}$"),
         ("after", _) => pattern(TEXT),
         _ => Vec::new(),
     }

@@ -24,15 +24,12 @@ pub(super) fn run<S: Store>(
         refuse_increment(&mut call.reply(), &entry);
         return Outcome::Answered;
     }
-    let is_allowed = call.session.caller().try_take_allowance(machine, count).is_some();
-    if is_allowed
-        && let Some(taken) = machine.try_next_by_key(&entry, key, count, &mut call.session.scope_buffer)
-    {
-        answer(&mut call.reply(), &taken);
-        return Outcome::Answered;
-    }
-    if is_allowed {
-        call.session.caller().give_back_allowance(count);
+    if let Some(payment) = call.session.caller().try_take_allowance(machine, count) {
+        if let Some(taken) = machine.try_next_by_key(&entry, key, count, &mut call.session.scope_buffer) {
+            answer(&mut call.reply(), &taken);
+            return Outcome::Answered;
+        }
+        call.session.caller().give_back(payment, count);
     }
     Action::Take(count).defer(key)
 }

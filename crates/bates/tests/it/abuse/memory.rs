@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::net::TcpStream;
 
-use super::super::running::Client;
+use super::super::running::{Client, Server};
 use super::{Rig, SECRET};
 
 const BUDGET_MB: u64 = 16;
@@ -111,5 +111,21 @@ fn answers_that_are_not_read_hold_no_more_than_the_budget() {
                 ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::WouldBlock
             ));
         }
+    }
+}
+
+#[test]
+fn new_scopes_beyond_those_in_memory_are_refused_and_known_ones_go_on() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start_with(data.path(), "127.0.0.1:0", &[("BATES_SCOPES_IN_MEMORY_MAX", "1000")]);
+    let mut client = Client::connect(server.port).unwrap();
+    let answers: Vec<String> =
+        (0..3_000).map(|scope| client.incr_raw(&format!("counter:{scope}")).unwrap()).collect();
+    let issued: Vec<usize> = (0..answers.len()).filter(|at| answers[*at].starts_with(':')).collect();
+    assert!((1_000..=1_024).contains(&issued.len()), "{} of 3,000 scopes", issued.len());
+    let refused = answers.iter().find(|answer| !answer.starts_with(':')).unwrap();
+    assert!(refused.starts_with("-BUSY overloaded"), "{refused}");
+    for scope in issued {
+        assert_eq!(client.incr(&format!("counter:{scope}")), Some(2), "a scope in memory goes on");
     }
 }

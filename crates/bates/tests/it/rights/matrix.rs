@@ -123,7 +123,7 @@ fn try_http(rig: &Rig, caller: &str, id: &str, method: &str, path: &str) -> Stri
         "add_token" => {
             let may = if caller == ACME { "read" } else { "admin" };
             let grant = json!({ "may": [may], "series": ["acme.*"] });
-            ("", json!({ "name": format!("acme.made-by-{}", caller.replace(' ', "-")), "grant": grant }))
+            ("", json!({ "name": format!("{caller}.made"), "grant": grant }))
         }
         "issue_ids" => ("?count=1", Value::Null),
         _ => ("", Value::Null),

@@ -127,6 +127,7 @@ tokens:
 {tokens}
   acme: {{ secret: the acme one, {all}, {own} }}
   other: {{ secret: the other one, {all}, series: [\"other.*\"] }}
+  metered: {{ secret: the metered one, {all}, {own}, quota: 10/day }}
   project: {{ secret: the project one, may: [read, take], series: [acme.file], scope: {{ project: [PROJ, X9] }} }}
 series:{series}"
     )
@@ -145,6 +146,7 @@ fn secret(caller: &str) -> &'static str {
         ACME => "the acme one",
         "other" => "the other one",
         "project" => "the project one",
+        "metered" => "the metered one",
         _ => panic!("there is no caller {caller}"),
     }
 }

@@ -124,37 +124,40 @@ fn a_caller_gives_at_most_the_rights_that_it_has_and_sees_only_such_tokens() {
         json!({ "may": ["read"], "series": ["acme.*", "other.letter"] }),
         json!({ "may": all, "series": ["acme.*"], "series_max": 101 }),
     ] {
-        assert_eq!(add(ACME, "more", grant.clone()).0, 403, "{grant}");
+        assert_eq!(add(ACME, "acme.more", grant.clone()).0, 403, "{grant}");
     }
     assert_eq!(
-        add("admin", "more", json!({ "may": ["read"], "series": ["acme.*"] })).0,
+        add("admin", "admin.more", json!({ "may": ["read"], "series": ["acme.*"] })).0,
         403,
         "it cannot read"
     );
+    let metered = json!({ "may": ["take"], "series": ["acme.*"], "quota": 10 });
+    assert_eq!(add("metered", "metered.more", metered).0, 403, "ten tokens would have ten quotas");
     let own = json!({ "may": ["read", "admin"], "series": ["acme.letter", "acme.a.*"], "rate": 5 });
-    let secret = secret_of(add(ACME, "helper", own));
+    let secret = secret_of(add(ACME, "acme.helper", own));
     let ask = |secret: &str, request: &str| ask_with(rig.server.http, secret, "", request, "");
     assert_eq!(ask(&secret, "GET /v1/series/acme.letter").0, 200);
     assert_eq!(ask(&secret, "GET /v1/series/acme.count").0, 404);
     assert_eq!(
-        add(ACME, "helper", json!({ "may": ["read"], "series": ["acme.*"] })).0,
+        add(ACME, "acme.helper", json!({ "may": ["read"], "series": ["acme.*"] })).0,
         409,
         "the name is taken"
     );
-    assert_eq!(
-        add(ACME, "other", json!({ "may": ["read"], "series": ["acme.*"] })).0,
-        409,
-        "so is one of the file"
-    );
+    for name in ["other", "acme", "acme2.x", "free", "mail.helper"] {
+        let (status, answer) = add(ACME, name, json!({ "may": ["read"], "series": ["acme.*"] }));
+        assert_eq!((status, answer["code"].as_str()), (422, Some("bad_token")), "{name}: {answer}");
+    }
+    let taken = add("shared", "other", json!({ "may": ["read"] }));
+    assert_eq!(taken.0, 409, "a token of the file has the name");
     let (_, names) = rig.ask_text(ACME, "GET /v1/tokens", "");
-    assert!(names.contains("\"helper\"") && !names.contains("other"), "{names}");
+    assert!(names.contains("\"acme.helper\"") && !names.contains("other"), "{names}");
     let (_, seen) = rig.ask_text("other", "GET /v1/tokens", "");
-    assert!(!seen.contains("helper") && !seen.contains("acme"), "{seen}");
-    for request in ["DELETE /v1/tokens/helper", "POST /v1/tokens/helper/rotate"] {
+    assert!(!seen.contains("acme.helper") && !seen.contains("acme"), "{seen}");
+    for request in ["DELETE /v1/tokens/acme.helper", "POST /v1/tokens/acme.helper/rotate"] {
         let (status, answer) = rig.ask("other", request, "");
         assert_eq!((status, answer["code"].as_str()), (404, Some("unknown_token")), "{answer}");
     }
-    assert_eq!(rig.ask(ACME, "DELETE /v1/tokens/helper", "").0, 200);
+    assert_eq!(rig.ask(ACME, "DELETE /v1/tokens/acme.helper", "").0, 200);
     assert_eq!(rig.ask(ACME, "DELETE /v1/tokens/other", "").0, 404, "a token of the file");
 }
 
