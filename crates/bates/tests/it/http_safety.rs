@@ -168,6 +168,7 @@ fn the_document_names_each_operation_once_and_describes_answers_as_they_are() {
     assert_eq!(paths["/healthz"]["get"].get("parameters"), None, "a list, or absent");
     assert!(paths.contains_key("/api/v1/ids/gaps"), "the alias is described");
     let schemas = &document["components"]["schemas"];
-    assert_eq!(schemas["SeriesDescription"].get("additionalProperties"), None, "a series has more fields");
+    assert_eq!(schemas["SeriesDescription"]["additionalProperties"], json!(false), "refused by the server");
+    assert_eq!(schemas["Series"].get("additionalProperties"), None, "a series has more fields");
     assert_eq!(schemas["Envelope_IssuedId"]["properties"]["response"]["oneOf"][0], json!({"type": "null"}));
 }

@@ -41,6 +41,8 @@ fn test_answers(store: &str) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bates"));
     command
         .env("BATES_CONFIG", &file)
+        // Wrong secrets are part of the test.
+        .envs([("BATES_WRONG_SECRETS_MAX", "1000000"), ("BATES_STRANGER_REQUESTS_MAX", "1000000")])
         .env("BATES_STORE", store.replace("FOLDER", &folder.path().display().to_string()));
     if store.starts_with("postgres") {
         // A slow machine must not fail a request.

@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::super::admission::is_probe;
 use super::super::openg2p;
 use crate::access::LIST_MAX;
 
@@ -65,8 +66,11 @@ fn describe_tokens(schemas: &mut Map<String, Value>) {
     let fields = &mut schemas["TokenGrant"]["properties"];
     let rights = bates_core::Right::ALL.map(bates_core::Right::name);
     fields["may"]["items"]["enum"] = json!(rights);
-    fields["series"]["items"] =
-        json!({ "type": "string", "maxLength": 64, "pattern": SERIES_NAME.replace('$', r"(\.\*)?$") });
+    let prefix = SERIES_NAME.replace('$', r"\.\*$");
+    fields["series"]["items"] = json!({ "type": "string", "anyOf": [
+        { "pattern": SERIES_NAME, "maxLength": 64 },
+        { "pattern": prefix, "maxLength": 66 },
+    ] });
     for list in ["may", "series"] {
         fields[list]["maxItems"] = json!(LIST_MAX);
     }
@@ -163,7 +167,7 @@ fn describe_body(body: &mut Value) {
 }
 
 fn is_public(path: &str) -> bool {
-    matches!(path, "/healthz" | "/readyz") || openg2p::is_public(path)
+    is_probe(path) || openg2p::is_public(path)
 }
 
 /// Statuses of errors beside `default`, which stands for all others and has the same body.
