@@ -10,7 +10,7 @@ pub const SCOPES_MAX: u64 = (1 << 52) - 1;
 pub const RATE_MAX: u64 = 1_000_000_000;
 pub const QUOTA_MAX: u64 = 1_000_000_000_000;
 /// Patterns of series, parameters, and values of one parameter.
-pub(crate) const LIST_MAX: usize = 1_000;
+pub(crate) const LIST_MAX: usize = 100;
 
 /// Builds the permissions that a grant describes, or says which field is invalid.
 pub fn build_permissions(grant: &TokenGrant) -> Result<Permissions, String> {
