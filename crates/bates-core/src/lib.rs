@@ -69,8 +69,8 @@ pub use moving::{
     recall_from_nodes,
 };
 pub use operation::{
-    ChainDigest, ChainFault, ChainHead, ChainReport, ChainVerifier, Operation, OperationFilter,
-    OperationKind, OperationRecord, OperationViewer,
+    ChainDigest, ChainFault, ChainHead, ChainReport, ChainVerifier, KnownRecord, Operation, OperationFilter,
+    OperationKind, OperationRecord, OperationViewer, RETENTION_MIN,
 };
 pub use pool::{
     FillAmount, FillError, FillOutcome, Filler, ListRefusal, ListStatus, Pool, PoolCounts, PoolError,

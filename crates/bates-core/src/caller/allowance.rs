@@ -25,6 +25,10 @@ pub enum AllowanceError {
     #[error("this caller takes more than its rate of {rate} numbers per second: wait {} ms", retry_after.as_millis().max(1))]
     Rate { rate: u64, retry_after: Duration },
     #[error(
+        "{count} numbers are more than an hour's at this caller's rate of {rate} per second: ask for fewer"
+    )]
+    TooMany { rate: u64, count: u64 },
+    #[error(
         "this caller has used its quota of {quota} numbers for today (UTC), or less than the {count} asked for are left: \
          it begins again in {} s", retry_after.as_secs()
     )]
@@ -36,7 +40,7 @@ pub enum AllowanceError {
 impl AllowanceError {
     pub const fn code(&self) -> ErrorCode {
         match self {
-            Self::Rate { .. } | Self::Quota { .. } => ErrorCode::RATE_EXCEEDED,
+            Self::Rate { .. } | Self::TooMany { .. } | Self::Quota { .. } => ErrorCode::RATE_EXCEEDED,
             Self::Store(error) => error.code(),
         }
     }
@@ -44,7 +48,7 @@ impl AllowanceError {
     pub const fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Rate { retry_after, .. } | Self::Quota { retry_after, .. } => Some(*retry_after),
-            Self::Store(_) => None,
+            Self::TooMany { .. } | Self::Store(_) => None,
         }
     }
 }

@@ -82,6 +82,9 @@ impl<S: Store> Machine<S> {
     ) -> Result<TakenAllowance, AllowanceError> {
         let limits = allowance.limits();
         let (rate, quota) = (limits.rate.unwrap_or_default(), limits.quota.unwrap_or_default());
+        if limits.rate.is_some() && count > rate.saturating_mul(60 * 60) {
+            return Err(AllowanceError::TooMany { rate, count });
+        }
         let exceeded = |retry_after| AllowanceError::Rate { rate, retry_after };
         match allowance.try_take(count, self.elapsed()) {
             Ok(taken) => return Ok(taken),

@@ -257,8 +257,8 @@ impl Permissions {
     /// The Redis keys of a limited caller begin with its prefix, so that two callers cannot claim one key.
     pub fn check_definition(&self, spec: &SeriesSpec, others: usize) -> Result<(), Denial> {
         self.check(Right::Define, &spec.name)?;
-        let Some(prefix) = self.series.key_prefix(&spec.name) else { return Ok(()) };
         self.check_all_scopes()?;
+        let Some(prefix) = self.series.key_prefix(&spec.name) else { return Ok(()) };
         if let Some(key) = &spec.key
             && !key.prefix().starts_with(&*prefix)
         {

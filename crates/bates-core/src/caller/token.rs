@@ -63,8 +63,9 @@ impl TokenChange {
     }
 }
 
-/// Names that mean something else: the Redis user without a name, and a client without an address.
-const RESERVED_NAMES: [&str; 2] = ["default", "unknown"];
+/// Names that mean something else: the Redis user without a name, a client without an address, and the server itself in the
+/// operations log.
+const RESERVED_NAMES: [&str; 4] = ["default", "unknown", "configuration", "retention"];
 
 /// Whether a caller may have this name.
 pub fn is_caller_name(name: &str) -> bool {
@@ -74,7 +75,9 @@ pub fn is_caller_name(name: &str) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenError {
-    #[error("there is no token {0:?} in the store: tokens of the configuration file are changed there")]
+    #[error(
+        "the store has no token {0:?} that this caller manages; a token of the configuration file is changed there"
+    )]
     Unknown(Box<str>),
     #[error("there is a token {0:?} already: revoke it first, or rotate its secret")]
     Exists(Box<str>),

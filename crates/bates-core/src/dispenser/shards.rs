@@ -17,9 +17,9 @@ const SHARDS: usize = 64;
 
 pub(super) struct Shards {
     hasher: FixedState,
-    shards: Box<[Shard]>,
+    tables: Box<[Shard]>,
     /// Max cells of one shard. Scopes spread evenly, so together they are about 64 times as many.
-    shard_len_max: AtomicUsize,
+    cells_max: AtomicUsize,
 }
 
 /// Why a missing cell was not created.
@@ -53,13 +53,13 @@ impl CellId<'_> {
 impl Shards {
     /// The seed keeps callers from choosing scopes that share a shard.
     pub(super) fn new(seed: u64) -> Self {
-        let shards = (0..SHARDS).map(|_| Shard::default()).collect();
-        let shard_len_max = AtomicUsize::new(usize::MAX);
-        Self { hasher: FixedState::with_seed(seed), shards, shard_len_max }
+        let tables = (0..SHARDS).map(|_| Shard::default()).collect();
+        let cells_max = AtomicUsize::new(usize::MAX);
+        Self { hasher: FixedState::with_seed(seed), tables, cells_max }
     }
 
     pub(super) fn limit_len(&self, len_max: usize) {
-        self.shard_len_max.store(len_max.div_ceil(SHARDS).max(1), Ordering::Relaxed);
+        self.cells_max.store(len_max.div_ceil(SHARDS).max(1), Ordering::Relaxed);
     }
 
     #[inline]
@@ -81,7 +81,7 @@ impl Shards {
         if !may_create() {
             return Err(NoCell::Forbidden);
         }
-        let is_full = shard.len() >= self.shard_len_max.load(Ordering::Relaxed);
+        let is_full = shard.len() >= self.cells_max.load(Ordering::Relaxed);
         let rehash = |cell: &Cell| hash(hasher, &cell.series, cell.scope());
         let entry = shard.entry(hash_value, |cell| id.matches(cell), rehash);
         let occupied = match entry {
@@ -104,18 +104,18 @@ impl Shards {
     }
 
     pub(super) fn each(&self, mut visit: impl FnMut(&Cell)) {
-        for shard in &self.shards {
+        for shard in &self.tables {
             shard.0.lock().iter().for_each(&mut visit);
         }
     }
 
     pub(super) fn any(&self, matches: impl Fn(&Cell) -> bool) -> bool {
-        self.shards.iter().any(|shard| shard.0.lock().iter().any(&matches))
+        self.tables.iter().any(|shard| shard.0.lock().iter().any(&matches))
     }
 
     /// Removes the cells that `remove` selects; called under the shard's lock.
     pub(super) fn sweep(&self, mut remove: impl FnMut(&mut Cell) -> bool) {
-        for shard in &self.shards {
+        for shard in &self.tables {
             let mut cells = shard.0.lock();
             cells.retain(|cell| !remove(cell));
             // Frees the memory of many former scopes.
@@ -127,13 +127,13 @@ impl Shards {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.shards.iter().map(|shard| shard.0.lock().len()).sum()
+        self.tables.iter().map(|shard| shard.0.lock().len()).sum()
     }
 
     #[inline]
     fn shard(&self, hash: u64) -> &Mutex<HashTable<Cell>> {
         // The tables use the low bits for buckets and the highest seven to tell cells apart; these lie between.
-        &self.shards[(hash >> 48) as usize % SHARDS].0
+        &self.tables[(hash >> 48) as usize % SHARDS].0
     }
 }
 

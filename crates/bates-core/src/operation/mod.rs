@@ -17,7 +17,7 @@ use crate::named::named;
 use crate::series::SeriesName;
 
 pub use chain::{ChainDigest, ChainHead, OperationRecord};
-pub use verify::{ChainFault, ChainReport, ChainVerifier};
+pub use verify::{ChainFault, ChainReport, ChainVerifier, KnownRecord, RETENTION_MIN};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum OperationKind {

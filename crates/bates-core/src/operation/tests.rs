@@ -26,7 +26,19 @@ fn chain() -> (Vec<OperationRecord>, ChainHead) {
 }
 
 fn verify(records: &[OperationRecord], head: &ChainHead, known: &[ChainHead]) -> Vec<ChainFault> {
-    let mut verifier = ChainVerifier::new("host", known.to_vec());
+    verify_at(records, head, known, Timestamp::UNIX_EPOCH)
+}
+
+/// Each known head is one second old at the epoch.
+fn verify_at(
+    records: &[OperationRecord],
+    head: &ChainHead,
+    known: &[ChainHead],
+    now: Timestamp,
+) -> Vec<ChainFault> {
+    let at = Timestamp::from_second(-1).unwrap();
+    let known = known.iter().map(|head| KnownRecord { head: head.clone(), at });
+    let mut verifier = ChainVerifier::new("host", known.collect(), now);
     for record in records {
         verifier.add(record);
     }
@@ -114,6 +126,22 @@ fn a_removal_is_explained_by_its_record_only() {
     records.push(head.append_removal(&records[3], operation(101)));
     assert_eq!(verify(&records[4..], &head, &[]), []);
     assert_ne!(verify(&records[3..], &head, &[]), []);
+}
+
+/// A forged record can explain any removal; a record that is known and too young to be removed shows it.
+#[test]
+fn a_known_record_may_be_removed_only_once_it_is_old() {
+    let (records, mut head) = chain();
+    let known = ChainHead { number: 2, digest: records[1].digest, ..head.clone() };
+    let mut rest = records[3..].to_vec();
+    rest.push(head.append_removal(&records[2], operation(100)));
+    assert_eq!(verify(&rest, &head, &[]), []);
+    assert_eq!(
+        verify(&rest, &head, std::slice::from_ref(&known)),
+        [ChainFault::RemovedTooEarly { number: 2 }]
+    );
+    let later = Timestamp::UNIX_EPOCH.checked_add(RETENTION_MIN).unwrap();
+    assert_eq!(verify_at(&rest, &head, &[known], later), []);
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! Finds removed and changed records. Reads a chain once, from its first record to its head, in bounded memory.
 
 use std::fmt;
+use std::time::Duration;
+
+use jiff::Timestamp;
 
 use super::chain::Removal;
 use super::{ChainDigest, ChainHead, OperationRecord};
@@ -15,9 +18,22 @@ pub struct ChainVerifier {
     /// What the first record follows, unless it is number 1: a later record must explain the removal.
     beginning: Option<Removal>,
     is_explained: bool,
-    /// Digests that the reader kept from earlier, in the order of their numbers.
-    known: Vec<ChainHead>,
+    /// Records that the reader knows from earlier, in the order of their numbers.
+    known: Vec<KnownRecord>,
+    /// A known record may have been removed only if it is older.
+    removable_before: Timestamp,
+    last_at: Option<Timestamp>,
     faults: Vec<ChainFault>,
+}
+
+/// The shortest time for which a server keeps records.
+pub const RETENTION_MIN: Duration = Duration::from_hours(30 * 24);
+
+/// A record that was the head of its chain when a reader looked earlier.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownRecord {
+    pub head: ChainHead,
+    pub at: Timestamp,
 }
 
 /// More are counted with the last one: a chain without its beginning has as many faults as records.
@@ -37,6 +53,8 @@ pub enum ChainFault {
     OtherHead { number: u64 },
     /// The record is not the one that the reader knows from earlier.
     OtherThanKnown { number: u64 },
+    /// A record that the reader knows was removed, although it is not old enough.
+    RemovedTooEarly { number: u64 },
 }
 
 impl fmt::Display for ChainFault {
@@ -52,6 +70,9 @@ impl fmt::Display for ChainFault {
             Self::OtherHead { number } => {
                 write!(f, "the chain does not end with record {number}, as the store says")
             }
+            Self::RemovedTooEarly { number } => {
+                write!(f, "record {number} was removed before the shortest retention of 30 days")
+            }
             Self::OtherThanKnown { number } => {
                 write!(f, "record {number} is not the one that was verified earlier")
             }
@@ -63,6 +84,8 @@ impl fmt::Display for ChainFault {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainReport {
     pub head: ChainHead,
+    /// The time of the last record.
+    pub last_at: Option<Timestamp>,
     /// How many records were read.
     pub records: u64,
     /// How many records were removed before, as a record explains.
@@ -71,10 +94,10 @@ pub struct ChainReport {
 }
 
 impl ChainVerifier {
-    /// `known` are heads of the chain that an earlier check printed.
-    pub fn new(chain: &str, mut known: Vec<ChainHead>) -> Self {
-        known.retain(|head| *head.chain == *chain && head.number > 0);
-        known.sort_by_key(|head| std::cmp::Reverse(head.number));
+    /// `known` are heads of the chain that an earlier check printed; `now` is the time of the reader.
+    pub fn new(chain: &str, mut known: Vec<KnownRecord>, now: Timestamp) -> Self {
+        known.retain(|known| *known.head.chain == *chain && known.head.number > 0);
+        known.sort_by_key(|known| std::cmp::Reverse(known.head.number));
         Self {
             chain: chain.into(),
             records: 0,
@@ -82,6 +105,8 @@ impl ChainVerifier {
             beginning: None,
             is_explained: false,
             known,
+            removable_before: now.checked_sub(RETENTION_MIN).unwrap_or(Timestamp::MIN),
+            last_at: None,
             faults: Vec::new(),
         }
     }
@@ -99,13 +124,17 @@ impl ChainVerifier {
             last => self.check_link(last.unwrap_or_default(), *number, *previous),
         }
         self.is_explained |= self.beginning.is_some() && Removal::of(record) == self.beginning;
-        while let Some(known) = self.known.pop_if(|known| known.number <= *number) {
-            // An older one was removed, which a record explains.
-            if known.number == *number && known.digest != *digest {
+        while let Some(KnownRecord { head, at }) = self.known.pop_if(|known| known.head.number <= *number) {
+            // A record in the midst of the chain that is missing was found above.
+            if head.number < *number && self.last.is_none() && at >= self.removable_before {
+                self.fault(ChainFault::RemovedTooEarly { number: head.number });
+            }
+            if head.number == *number && head.digest != *digest {
                 self.fault(ChainFault::OtherThanKnown { number: *number });
             }
         }
         self.last = Some((*number, *digest));
+        self.last_at = Some(record.operation.at);
         self.records += 1;
     }
 
@@ -128,10 +157,10 @@ impl ChainVerifier {
         if removed > 0 && !self.is_explained {
             self.fault(ChainFault::MissingBeginning { first: removed + 1 });
         }
-        while let Some(known) = self.known.pop() {
-            self.fault(ChainFault::Missing { first: known.number, last: known.number });
+        while let Some(KnownRecord { head, .. }) = self.known.pop() {
+            self.fault(ChainFault::Missing { first: head.number, last: head.number });
         }
-        ChainReport { head, records: self.records, removed, faults: self.faults }
+        ChainReport { head, last_at: self.last_at, records: self.records, removed, faults: self.faults }
     }
 
     fn fault(&mut self, fault: ChainFault) {

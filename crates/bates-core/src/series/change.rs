@@ -185,7 +185,9 @@ impl<S: Store> Machine<S> {
         let (store, caching) = (self.store(), self.caching_of(&registry, &name));
         let entry = open_series(store, spec, SeriesOrigin::Api, caching).await?;
         let operation = operation.between(before.as_deref(), after.as_deref());
-        if !store.describe(name.clone(), DescriptionChange { before, after }, Some(operation)).await? {
+        // A description that stays the same is no operation.
+        let operation = Some(operation).filter(|_| before != after);
+        if !store.describe(name.clone(), DescriptionChange { before, after }, operation).await? {
             return Err(MachineError::ChangedMeanwhile(name));
         }
         Ok(Publication { next: registry.with(entry).into(), current: &self.registry })

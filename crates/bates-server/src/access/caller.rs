@@ -4,10 +4,14 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use bates_core::{
-    Allowance, AllowanceError, LeaseOwner, Machine, Permissions, Rights, SeriesSet, Store, TakenAllowance,
+    Allowance, AllowanceError, LeaseOwner, Machine, Permissions, Rights, Runtime as _, SeriesSet, Store,
+    SystemRuntime, TakenAllowance, Timestamp,
 };
+
+use super::changes::ChangeRate;
 
 /// What a caller may do, as long as its secret is valid. All callers with the secret share it.
 #[derive(Debug)]
@@ -15,18 +19,35 @@ pub(super) struct Grant {
     pub(super) permissions: Permissions,
     /// `None`: without a rate and a quota.
     pub(super) allowance: Option<Arc<Allowance>>,
+    /// When the token expires.
+    pub(super) expires: Option<Timestamp>,
+    /// Of the tokens whose names begin alike. `None`: without a limit.
+    pub(super) changes: Option<Arc<ChangeRate>>,
     /// Whether the secret was revoked, rotated or has expired.
     pub(super) has_ended: AtomicBool,
 }
 
 impl Grant {
-    pub(super) fn new(permissions: Permissions, allowance: Option<Arc<Allowance>>) -> Arc<Self> {
-        Arc::new(Self { permissions, allowance, has_ended: AtomicBool::new(false) })
+    pub(super) fn new(permissions: Permissions, allowance: Option<Arc<Allowance>>) -> Self {
+        let has_ended = AtomicBool::new(false);
+        Self { permissions, allowance, expires: None, changes: None, has_ended }
+    }
+
+    /// The same, for another secret, which ends by itself.
+    pub(super) fn copy(&self) -> Self {
+        let Self { permissions, allowance, expires, changes, .. } = self;
+        let (expires, changes) = (*expires, changes.clone());
+        Self { expires, changes, ..Self::new(permissions.clone(), allowance.clone()) }
     }
 }
 
 /// Proof that numbers were taken off the rate and quota of a caller, if it has any.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Payment(Option<TakenAllowance>);
+
+impl Payment {
+    pub(crate) const NONE: Self = Self(None);
+}
 
 /// The client of a connection.
 #[derive(Clone, Debug)]
@@ -58,7 +79,7 @@ impl Caller {
         let address = address.map(|address| address.ip().to_canonical().to_string());
         let name = address.map_or_else(|| "unknown".into(), Into::into);
         let grant = Grant::new(Permissions::new(Rights::default(), SeriesSet::All), None);
-        Self { name, is_token: false, grant }
+        Self { name, is_token: false, grant: Arc::new(grant) }
     }
 
     pub(super) fn of_token(name: Arc<str>, grant: Arc<Grant>) -> Self {
@@ -80,6 +101,16 @@ impl Caller {
         self.grant.has_ended.load(Ordering::Relaxed)
     }
 
+    pub(crate) fn expires(&self) -> Option<Timestamp> {
+        self.grant.expires
+    }
+
+    /// Counts a change of something other than numbers. Fails with the time to wait.
+    pub(crate) fn count_change(&self) -> Result<(), Duration> {
+        let limited = self.grant.changes.as_ref().filter(|_| !self.permissions().is_unlimited());
+        limited.map_or(Ok(()), |changes| changes.count(SystemRuntime.elapsed()))
+    }
+
     /// Takes numbers off the rate and quota of the caller, without waiting. `None`: only
     /// [`Caller::take_within_allowance`] can tell. On the hot path.
     #[inline]
@@ -88,6 +119,16 @@ impl Caller {
             None => Some(Payment(None)),
             Some(allowance) => Some(Payment(Some(machine.try_take_allowance(allowance, count)?))),
         }
+    }
+
+    /// Takes `count` numbers off the rate and quota of the caller.
+    pub(crate) async fn pay<S: Store>(
+        &self,
+        machine: &Machine<S>,
+        count: u64,
+    ) -> Result<Payment, AllowanceError> {
+        let Some(allowance) = &self.grant.allowance else { return Ok(Payment::NONE) };
+        Ok(Payment(Some(machine.take_allowance(allowance, &self.name, count).await?)))
     }
 
     /// Returns numbers that the caller paid for and did not get.
@@ -105,10 +146,9 @@ impl Caller {
         take: impl Future<Output = Result<T, E>>,
         got: impl FnOnce(&T) -> u64,
     ) -> Result<T, E> {
-        let Some(allowance) = &self.grant.allowance else { return take.await };
-        let paid = machine.take_allowance(allowance, &self.name, count).await?;
+        let payment = self.pay(machine, count).await?;
         let taken = take.await;
-        allowance.give_back(paid, count.saturating_sub(taken.as_ref().map_or(0, got)));
+        self.give_back(payment, count.saturating_sub(taken.as_ref().map_or(0, got)));
         taken
     }
 

@@ -2,6 +2,7 @@
 //! here, and the permissions of each. Must never store, show or log a secret: only its digest is stored.
 
 mod caller;
+mod changes;
 mod grant;
 
 use std::collections::{HashMap, HashSet};
@@ -16,7 +17,9 @@ use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 use caller::Grant;
+pub(crate) use caller::Payment;
 pub use caller::{Caller, Peer};
+use changes::ChangeRate;
 pub(crate) use grant::LIST_MAX;
 pub use grant::{QUOTA_MAX, RATE_MAX, SCOPES_MAX, build_permissions};
 
@@ -31,6 +34,8 @@ pub struct Access {
     stored: ArcSwap<HashMap<SecretDigest, StoredCredential>>,
     /// Serializes changes of `stored`.
     applying: Mutex<()>,
+    /// By the first part of the names of tokens: those of a tenant share it.
+    changes: Mutex<HashMap<Box<str>, Arc<ChangeRate>>>,
     /// Of every caller, if no secret is configured.
     all: Arc<Grant>,
     /// Of a caller of the OpenG2P contract without a secret, where that is allowed.
@@ -60,10 +65,10 @@ struct CertificateName {
 impl Access {
     /// Without a secret, every caller that can connect is accepted.
     pub fn new(secret: Option<&str>) -> Self {
-        let all = Grant::new(Permissions::all(), None);
+        let all = Arc::new(Grant::new(Permissions::all(), None));
         let contract = Permissions::new([Right::Read, Right::Take].into_iter().collect(), SeriesSet::All);
         let shared = secret.map(|secret| {
-            let credential = Credential { name: None, grant: Grant::new(Permissions::all(), None) };
+            let credential = Credential { name: None, grant: Arc::new(Grant::new(Permissions::all(), None)) };
             (digest(secret.as_bytes()), credential)
         });
         Self {
@@ -72,8 +77,9 @@ impl Access {
             tokens: Vec::new(),
             stored: ArcSwap::default(),
             applying: Mutex::default(),
+            changes: Mutex::default(),
             all,
-            contract: Grant::new(contract, None),
+            contract: Arc::new(Grant::new(contract, None)),
         }
     }
 
@@ -99,8 +105,15 @@ impl Access {
             return known.clone();
         }
         let allowance = allowance_of(&permissions);
-        self.tokens.push((name.into(), Grant::new(permissions, allowance)));
+        let changes = Some(self.change_rate(name));
+        let grant = Grant { changes, ..Grant::new(permissions, allowance) };
+        self.tokens.push((name.into(), Arc::new(grant)));
         self.tokens[self.tokens.len() - 1].clone()
+    }
+
+    fn change_rate(&self, name: &str) -> Arc<ChangeRate> {
+        let tenant = name.split('.').next().unwrap_or_default();
+        self.changes.lock().entry(tenant.into()).or_default().clone()
     }
 
     /// The caller of a request without a secret to the OpenG2P contract, where that is allowed.
@@ -156,7 +169,7 @@ impl Access {
         let configured: HashSet<&str> = self.tokens.iter().map(|(name, _)| &**name).collect();
         let (mut valid, mut unreadable) = (HashMap::new(), Vec::new());
         for token in tokens.iter().filter(|token| !configured.contains(&*token.name)) {
-            match read_credential(token, &before) {
+            match read_credential(token, &before, self.change_rate(&token.name)) {
                 Ok(stored) => valid.extend(token.valid_digests(now).map(|digest| (digest, stored.clone()))),
                 Err(name) => unreadable.push(name),
             }
@@ -166,8 +179,7 @@ impl Access {
             if let Some(known) = before.get(digest).filter(|known| known.text == stored.text) {
                 *stored = known.clone();
             } else {
-                let Grant { permissions, allowance, .. } = &*stored.credential.grant;
-                stored.credential.grant = Grant::new(permissions.clone(), allowance.clone());
+                stored.credential.grant = Arc::new(stored.credential.grant.copy());
             }
         }
         let is_kept = |digest: &SecretDigest, grant: &Arc<Grant>| {
@@ -193,6 +205,7 @@ impl Access {
 fn read_credential(
     token: &CallerToken,
     before: &HashMap<SecretDigest, StoredCredential>,
+    changes: Arc<ChangeRate>,
 ) -> Result<StoredCredential, Box<str>> {
     let grant = serde_json::from_str(&token.grant).ok();
     let permissions = grant.and_then(|grant| build_permissions(&grant).ok());
@@ -201,8 +214,9 @@ fn read_credential(
     let known = before.values().find(of_token).and_then(|known| known.credential.grant.allowance.clone());
     let known = known.filter(|known| known.limits() == permissions.rates());
     let allowance = known.or_else(|| allowance_of(&permissions));
-    let credential =
-        Credential { name: Some((&*token.name).into()), grant: Grant::new(permissions, allowance) };
+    let (expires, changes) = (token.expires, Some(changes));
+    let grant = Grant { expires, changes, ..Grant::new(permissions, allowance) };
+    let credential = Credential { name: Some((&*token.name).into()), grant: Arc::new(grant) };
     Ok(StoredCredential { credential, text: token.grant.clone() })
 }
 

@@ -15,6 +15,7 @@ use super::permit::Permit;
 use super::problem::Result;
 use super::routes::{Context, Series};
 use super::{meter, request};
+use crate::access::Payment;
 
 /// The response then has some megabytes.
 const JSON_COUNT_MAX: u64 = 100_000;
@@ -46,7 +47,8 @@ pub(super) async fn next_numbers<S: Store>(
     let params = permit.scope(&pairs, request.date.map(Day::date))?;
     if as_lines {
         drop(pairs);
-        return NumberLines { context, entry, request, permit }.into_response().await;
+        let payment = Payment::NONE;
+        return NumberLines { context, entry, request, permit, payment }.into_response().await;
     }
     meter::reserve_numbers(&parts.extensions, request.count)?;
     let (machine, count) = (&context.machine, request.count);
@@ -89,6 +91,14 @@ struct NumberLines<S> {
     entry: Arc<SeriesEntry>,
     request: NumberRequest,
     permit: Permit,
+    payment: Payment,
+}
+
+/// Lines that were not sent, because the scope or the connection ended, return to the rate and quota of the caller.
+impl<S> Drop for NumberLines<S> {
+    fn drop(&mut self) {
+        self.permit.caller.give_back(self.payment, self.request.count);
+    }
 }
 
 impl<S: Store> NumberLines<S> {
@@ -96,9 +106,9 @@ impl<S: Store> NumberLines<S> {
     /// connection: the numbers sent so far are issued, and the client sees that the response is incomplete.
     async fn into_response(mut self) -> Result<Response> {
         // The rate and quota of the caller allow all lines or none: a stream that began should not break off.
-        let (machine, permit, count) =
-            (self.context.machine.clone(), self.permit.clone(), self.request.count);
-        let first = permit.take(&machine, count, self.next_chunk(), |_| count).await?;
+        let count = self.request.count;
+        self.payment = self.permit.caller.pay(&self.context.machine, count).await?;
+        let first = self.next_chunk().await?;
         let rest = stream::try_unfold(self, |mut lines| async move {
             if lines.request.count == 0 {
                 return Ok(None);
@@ -122,7 +132,7 @@ impl<S: Store> NumberLines<S> {
 
     /// Up to [`CHUNK_LINES`] lines. At the end of the scope there are fewer, and the next call fails.
     async fn next_chunk(&mut self) -> Result<Bytes, NextError> {
-        let Self { context, entry, request, permit } = self;
+        let Self { context, entry, request, permit, .. } = self;
         let params = ScopeParams { parameters: &request.scope.pairs(), date: request.date.map(Day::date) };
         let count = request.count.min(CHUNK_LINES);
         let numbers = context.machine.next(entry, params, count, permit.actor()).await?;

@@ -7,6 +7,7 @@ use std::future::{Ready, ready};
 use std::task::{Context, Poll};
 
 use axum::extract::{FromRequestParts, Request};
+use axum::http::Method;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use bates_core::{
@@ -57,20 +58,27 @@ impl<T: Service<Request, Response = Response, Error = Infallible>> Service<Reque
     }
 
     fn call(&mut self, mut request: Request) -> Self::Future {
-        let caller = request.extensions().get::<Caller>().cloned();
-        let checked = match &caller {
-            Some(caller) => check_right(caller.permissions(), self.right, request.uri().path()),
-            // No request comes here without admission.
-            None => Err(Denial::MissingRight(self.right)),
-        };
-        match (checked, caller) {
-            (Ok(()), Some(caller)) => {
+        match self.admit(&request) {
+            Ok(caller) => {
                 request.extensions_mut().insert(Permit { caller, right: self.right });
                 Either::Right(self.inner.call(request))
             }
-            (Err(denial), _) => Either::Left(ready(Ok(Problem::from(denial).into_response()))),
-            (Ok(()), None) => unreachable!("without a caller, the check fails"),
+            Err(problem) => Either::Left(ready(Ok(problem.into_response()))),
         }
+    }
+}
+
+impl<T> Guard<T> {
+    fn admit(&self, request: &Request) -> Result<Caller> {
+        // No request comes here without admission.
+        let caller = request.extensions().get::<Caller>().ok_or(Denial::MissingRight(self.right))?;
+        check_right(caller.permissions(), self.right, request.uri().path())?;
+        let is_change = request.method() != Method::GET && !matches!(self.right, Right::Read | Right::Take);
+        if is_change && let Err(wait) = caller.count_change() {
+            let detail = "this tenant has made 300 changes at once, and may make one more each second";
+            return Err(Problem::new(ErrorCode::RATE_EXCEEDED, detail).with_retry_after(wait));
+        }
+        Ok(caller.clone())
     }
 }
 

@@ -8,7 +8,9 @@ use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bates_api::{IssuedToken, RotationRequest, Token, TokenGrant, TokenPage, TokenRequest};
-use bates_core::{CallerLimits, CallerToken, ErrorCode, Permissions, Store, TokenError, is_caller_name};
+use bates_core::{
+    CallerLimits, CallerToken, ErrorCode, Permissions, Right, Store, Timestamp, TokenError, is_caller_name,
+};
 
 use super::permit::Permit;
 use super::problem::{JsonResult, Problem, Result};
@@ -20,6 +22,12 @@ use crate::access::{build_permissions, digest};
 const DAY_S: u64 = 24 * 60 * 60;
 const OVERLAP_S_MAX: u64 = 30 * DAY_S;
 const EXPIRY_S_MAX: u64 = 36_500 * DAY_S;
+
+/// Max tokens of a tenant.
+const TENANT_TOKENS_MAX: usize = 100;
+
+/// Every node keeps the grants of all tokens in memory.
+const GRANT_BYTES_MAX: usize = 4_096;
 
 /// Begins every secret, so that scanners for leaked secrets can find it.
 const SECRET_PREFIX: &str = "bates_";
@@ -73,11 +81,19 @@ async fn find_token<S: Store>(
         TokenError::Unknown(_) => unknown(),
         error => error,
     })?;
-    let grant = managed_grant(permit, &token.grant).ok_or_else(unknown)?;
+    let is_own =
+        permit.permissions().is_unlimited() || is_below(permit, name) || name == permit.caller.name();
+    let grant = managed_grant(permit, &token.grant).filter(|_| is_own).ok_or_else(unknown)?;
     Ok((token, grant))
 }
 
 fn check_covers(permit: &Permit, permissions: &Permissions) -> Result<()> {
+    let is_limited = !permit.permissions().is_unlimited();
+    if is_limited && permissions.has(Right::Define) {
+        let detail =
+            "a caller with limited rights makes no tokens that define: each would have limits of its own";
+        return Err(Problem::new(ErrorCode::FORBIDDEN, detail));
+    }
     if permit.permissions().rates() != CallerLimits::default() {
         let detail =
             "a caller with a rate or a quota makes no tokens: each would have a rate and a quota of its own";
@@ -104,7 +120,7 @@ pub(super) async fn add_token<S: Store>(
     JsonBody(TokenRequest { name, grant, expires_in_s }): JsonBody<TokenRequest>,
 ) -> Result<Response> {
     if !is_caller_name(&name) {
-        let rule = "a lower-case letter, then up to 63 of a-z, 0-9, _, - and ., not default or unknown";
+        let rule = "a lower-case letter, then up to 63 of a-z, 0-9, _, - and ., and not a reserved word";
         return Err(bad_token(format!("name is {:?}; expected {rule}", truncate(&name))));
     }
     check_name_is_own(&permit, &name)?;
@@ -118,20 +134,16 @@ pub(super) async fn add_token<S: Store>(
     if context.access.configured_tokens().iter().any(|(configured, _)| *configured == name) {
         return Err(TokenError::Exists(name.into()).into());
     }
-    let now = context.machine.now();
-    let seconds = expires_in_s.filter(|seconds| !(1..=EXPIRY_S_MAX).contains(seconds));
-    if let Some(seconds) = seconds {
-        return Err(bad_token(format!("expires_in_s is {seconds}; expected 1 to {EXPIRY_S_MAX}")));
-    }
-    let expires = expires_in_s.map(|seconds| now.checked_add(Duration::from_secs(seconds)));
+    let expires = expiry(&permit, context.machine.now(), expires_in_s)?;
+    let stored_grant = to_stored_grant(&context, &permit, &grant)?;
     let secret = new_secret()?;
     let token = CallerToken {
         name: name.into(),
-        grant: serde_json::to_string(&grant).expect("all keys of a grant are strings").into(),
+        grant: stored_grant,
         digest: digest(secret.as_bytes()),
         previous: None,
-        created: to_micros(now),
-        expires: expires.transpose().map_err(|error| bad_token(error.to_string()))?.map(to_micros),
+        created: to_micros(context.machine.now()),
+        expires,
     };
     context.machine.add_token(token.clone(), permit.actor()).await?;
     context.apply_tokens();
@@ -141,19 +153,50 @@ pub(super) async fn add_token<S: Store>(
 /// A caller with limited rights names tokens below its own name: it must not learn which other names exist, or take the
 /// name, and so the leases and keys, of another caller.
 fn check_name_is_own(permit: &Permit, name: &str) -> Result<()> {
-    let own = permit.caller.name();
-    let is_below = || name.strip_prefix(own).is_some_and(|rest| rest.starts_with('.'));
-    if permit.permissions().is_unlimited() || is_below() {
+    if permit.permissions().is_unlimited() || is_below(permit, name) {
         return Ok(());
     }
-    let detail =
-        format!("name is {:?}; a caller with limited rights names its tokens {own}.…", truncate(name));
-    Err(bad_token(detail))
+    let (own, name) = (permit.caller.name(), truncate(name));
+    Err(bad_token(format!("name is {name:?}; a caller with limited rights names its tokens {own}.…")))
+}
+
+/// Whether a name begins with that of the caller and a dot.
+fn is_below(permit: &Permit, name: &str) -> bool {
+    name.strip_prefix(permit.caller.name()).is_some_and(|rest| rest.starts_with('.'))
+}
+
+/// The grant as the store keeps it.
+fn to_stored_grant<S: Store>(context: &Context<S>, permit: &Permit, grant: &TokenGrant) -> Result<Box<str>> {
+    let tokens = context.machine.tokens();
+    let own = tokens.iter().filter(|token| is_below(permit, &token.name)).count();
+    if !permit.permissions().is_unlimited() && own >= TENANT_TOKENS_MAX {
+        let detail = format!("this caller has {own} tokens, which is the limit: revoke some");
+        return Err(Problem::new(ErrorCode::TOO_MANY_TOKENS, detail));
+    }
+    let text = serde_json::to_string(grant).expect("all keys of a grant are strings");
+    if text.len() > GRANT_BYTES_MAX {
+        let length = text.len();
+        return Err(bad_token(format!(
+            "the grant has {length} bytes as JSON; the limit is {GRANT_BYTES_MAX}"
+        )));
+    }
+    Ok(text.into())
+}
+
+/// A token ends no later than the one that makes it.
+fn expiry(permit: &Permit, now: Timestamp, seconds: Option<u64>) -> Result<Option<Timestamp>> {
+    let Some(seconds) = seconds else { return Ok(permit.caller.expires()) };
+    if !(1..=EXPIRY_S_MAX).contains(&seconds) {
+        return Err(bad_token(format!("expires_in_s is {seconds}; expected 1 to {EXPIRY_S_MAX}")));
+    }
+    let expires =
+        now.checked_add(Duration::from_secs(seconds)).map_err(|error| bad_token(error.to_string()))?;
+    Ok(Some(to_micros(permit.caller.expires().map_or(expires, |own| own.min(expires)))))
 }
 
 /// Stores keep times to the microsecond.
-fn to_micros(time: bates_core::Timestamp) -> bates_core::Timestamp {
-    bates_core::Timestamp::from_microsecond(time.as_microsecond()).unwrap_or(time)
+fn to_micros(time: Timestamp) -> Timestamp {
+    Timestamp::from_microsecond(time.as_microsecond()).unwrap_or(time)
 }
 
 /// List tokens
@@ -179,7 +222,6 @@ pub(super) async fn list_tokens<S: Store>(
         let token = Token { name, grant, origin, created: None, expires: None, previous_ends: None };
         permit.permissions().covers(&permissions).then_some(token)
     });
-    context.machine.load_tokens().await?;
     let stored = context.machine.tokens();
     let in_store =
         stored.iter().filter_map(|token| Some(to_api_token(token, managed_grant(&permit, &token.grant)?)));

@@ -40,7 +40,7 @@ async fn all<S: Store>(store: &S) -> Vec<Operation> {
 async fn verify<S: Store>(store: &S) -> Vec<ChainReport> {
     let mut reports = Vec::new();
     for head in store.chains().await.expect("a read") {
-        let mut verifier = ChainVerifier::new(&head.chain, Vec::new());
+        let mut verifier = ChainVerifier::new(&head.chain, Vec::new(), moment(0));
         let mut after = 0;
         loop {
             let page = store.chain_records(head.chain.clone(), after, 7).await.expect("a read");

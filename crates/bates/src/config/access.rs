@@ -93,7 +93,7 @@ fn read_tokens<'t>(Reader { tree, mistakes }: &mut Reader<'t, '_>) -> Vec<(&'t s
     let mut named = Vec::new();
     for (name, token) in entries {
         if !bates_core::is_caller_name(name) {
-            let rule = "a lower-case letter, then up to 63 of a-z, 0-9, _, - and ., not default or unknown";
+            let rule = "a lower-case letter, then up to 63 of a-z, 0-9, _, - and ., and not a reserved word";
             mistakes.add(&token.origin, format!("tokens: invalid name {name:?}: expected {rule}"));
         } else if let Some(keys) = token.entries()
             && keys.iter().all(|(key, _)| is_token_key(key))

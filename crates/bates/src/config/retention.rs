@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use bates_core::DocumentRetention;
+use bates_core::{DocumentRetention, RETENTION_MIN};
 
 use super::reader::Reader;
 
 /// A shorter retention would remove what an operator has not looked at yet.
-const OPERATIONS_RETENTION_DAYS_MIN: u64 = 30;
+const OPERATIONS_RETENTION_DAYS_MIN: u64 = RETENTION_MIN.as_secs() / (24 * 60 * 60);
 
 pub(super) fn read_retention(reader: &mut Reader<'_, '_>) -> DocumentRetention {
     let DocumentRetention { delivered, undelivered } = DocumentRetention::default();

@@ -10,6 +10,16 @@ use crate::scope;
 
 pub(super) const PAGE: usize = 10_000;
 
+/// A row of a table shows the beginning of a long text.
+const CELL_CHARACTERS_MAX: usize = 60;
+
+pub(super) fn shortened(text: String) -> String {
+    match text.char_indices().nth(CELL_CHARACTERS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
 /// Which items to list, and how.
 #[derive(Debug, Args)]
 pub(super) struct ListArgs {

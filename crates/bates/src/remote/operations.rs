@@ -4,7 +4,7 @@
 use bates_api::Operation;
 use clap::Args;
 
-use super::list::{self, Format, PAGE};
+use super::list::{self, Format, PAGE, shortened};
 use super::server::ServerArgs;
 use crate::output::Output;
 
@@ -71,17 +71,8 @@ impl OperationsArgs {
     }
 }
 
-/// Descriptions of series are long: a row shows their beginning.
-const CELL_CHARACTERS_MAX: usize = 60;
-
 fn row(operation: Operation) -> [String; 8] {
     let Operation { at, who, how, kind, series, subject, before, after, .. } = operation;
-    let cell = |text: Option<String>| {
-        let text = text.unwrap_or_default();
-        match text.char_indices().nth(CELL_CHARACTERS_MAX) {
-            Some((end, _)) => format!("{}…", &text[..end]),
-            None => text,
-        }
-    };
+    let cell = |text: Option<String>| shortened(text.unwrap_or_default());
     [at, who, how, kind, series.unwrap_or_default(), subject, cell(before), cell(after)]
 }

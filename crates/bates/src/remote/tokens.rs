@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail};
 use bates_api::{IssuedToken, Token, TokenGrant, TokenRequest};
 use clap::{Args, Subcommand};
 
-use super::list::{self, Format};
+use super::list::{self, Format, shortened};
 use super::server::ServerArgs;
 use crate::config::{Limit, parse_limit};
 use crate::output::{self, Output};
@@ -194,7 +194,7 @@ fn row(token: Token) -> [String; 8] {
     let expires = expires.unwrap_or_else(|| "never".to_owned()) + &rotation;
     let scope = scope.collect::<Vec<_>>().join(" ");
     let (rate, quota) = (limit(grant.rate, "s"), limit(grant.quota, "day"));
-    [name, grant.may.join(","), series, scope, rate, quota, expires, origin]
+    [name, grant.may.join(","), shortened(series), shortened(scope), rate, quota, expires, origin]
 }
 
 impl RotateArgs {
@@ -246,7 +246,10 @@ fn parse_scope(rules: &[String]) -> Result<BTreeMap<String, Vec<String>>> {
         let (name, values) = rule.split_once('=').with_context(|| {
             format!("--scope {rule:?}: expected a parameter and its values, such as project=PROJ,X9")
         })?;
-        let values = values.split(',').map(str::to_owned).collect();
+        let values: Vec<String> = values.split(',').map(str::to_owned).collect();
+        if name.is_empty() || values.iter().any(String::is_empty) {
+            bail!("--scope {rule:?}: a name or a value is empty: expected one such as project=PROJ,X9");
+        }
         if scope.insert(name.to_owned(), values).is_some() {
             bail!("--scope names the parameter {name:?} twice: give all its values at once");
         }
@@ -289,6 +292,7 @@ mod tests {
         let scope = |rules: &[&str]| parse_scope(&rules.iter().map(ToString::to_string).collect::<Vec<_>>());
         let one = scope(&["project=PROJ,X9", "type=1"]).unwrap();
         assert_eq!(one["project"], ["PROJ", "X9"]);
+        assert!(scope(&["=a"]).is_err() && scope(&["a="]).is_err() && scope(&["a=b,"]).is_err());
         assert!(scope(&["project"]).is_err() && scope(&["a=1", "a=2"]).is_err());
     }
 }

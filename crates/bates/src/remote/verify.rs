@@ -8,7 +8,8 @@ use anyhow::{Context as _, Result};
 use bates_api as api;
 use bates_client::Client;
 use bates_core::{
-    ChainDigest, ChainHead, ChainReport, ChainVerifier, Channel, Operation, OperationKind, OperationRecord,
+    ChainDigest, ChainHead, ChainReport, ChainVerifier, Channel, KnownRecord, Operation, OperationKind,
+    OperationRecord, Runtime as _, SystemRuntime, Timestamp,
 };
 use clap::Args;
 
@@ -19,8 +20,9 @@ use crate::output::{self, Answer, BAD, GOOD, Output, count_of};
 ///
 /// Each host has a chain of records: each record has the digest of the one before. Someone who can write to the database
 /// could rewrite a whole chain, or remove it. So keep what `--json` prints in another place, and name that file later
-/// with --known: the check then also finds a chain that was rewritten, cut or removed since. Exit code 1: the log was
-/// tampered with. Needs the right admin for all series.
+/// with --known: the check then also finds a chain that was rewritten or removed since, or whose known records are gone
+/// before the shortest retention of 30 days. Records after the last known ones can be cut off unnoticed, so keep heads
+/// often. Exit code 1: the log was tampered with. Needs the right admin for all series.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     bates audit verify\n  \
@@ -46,6 +48,9 @@ struct ChainLine {
     /// The number of its last record.
     number: u64,
     digest: String,
+    /// The time of that record; absent for a chain without records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    at: Option<String>,
     #[serde(default)]
     records: u64,
     #[serde(default)]
@@ -61,7 +66,7 @@ impl VerifyArgs {
         // A chain that is gone has no head: all its known records are missing.
         let of_store = client.chains().await?.into_iter().map(|head| head.chain);
         let chains: BTreeSet<String> =
-            of_store.chain(known.iter().map(|head| head.chain.to_string())).collect();
+            of_store.chain(known.iter().map(|known| known.head.chain.to_string())).collect();
         let mut lines = Vec::new();
         for chain in chains {
             lines.push(to_line(verify(&client, &chain, known.clone()).await?));
@@ -75,7 +80,7 @@ impl VerifyArgs {
         Ok(if is_good { Answer::Yes } else { Answer::No })
     }
 
-    fn read_known(&self) -> Result<Vec<ChainHead>> {
+    fn read_known(&self) -> Result<Vec<KnownRecord>> {
         let Some(file) = &self.known else { return Ok(Vec::new()) };
         let context = || format!("cannot read {}", file.display());
         let text = std::fs::read_to_string(file).with_context(context)?;
@@ -83,17 +88,19 @@ impl VerifyArgs {
         lines
             .map(|(at, line)| {
                 let context = || format!("{} line {}: expected what --json prints", file.display(), at + 1);
-                let ChainLine { chain, number, digest, .. } =
+                let ChainLine { chain, number, digest, at, .. } =
                     serde_json::from_str(line).with_context(context)?;
-                to_head(&api::ChainHead { chain, number, digest }).with_context(context)
+                let at = at.map(|at| at.parse()).transpose().with_context(context)?;
+                let head = to_head(&api::ChainHead { chain, number, digest }).with_context(context)?;
+                Ok(KnownRecord { head, at: at.unwrap_or(Timestamp::MAX) })
             })
             .collect()
     }
 }
 
 /// Reads a chain to its end, and its head afterwards: a record may be appended meanwhile, but none is past the head.
-async fn verify(client: &Client, chain: &str, known: Vec<ChainHead>) -> Result<ChainReport> {
-    let (mut verifier, mut last) = (ChainVerifier::new(chain, known), 0);
+async fn verify(client: &Client, chain: &str, known: Vec<KnownRecord>) -> Result<ChainReport> {
+    let (mut verifier, mut last) = (ChainVerifier::new(chain, known, SystemRuntime.now()), 0);
     loop {
         let before = last;
         while let Some(end) = read_page(client, chain, last, &mut verifier).await? {
@@ -154,11 +161,12 @@ fn to_record(of: api::Operation) -> Result<OperationRecord> {
     })
 }
 
-fn to_line(ChainReport { head, records, removed, faults }: ChainReport) -> ChainLine {
+fn to_line(ChainReport { head, last_at, records, removed, faults }: ChainReport) -> ChainLine {
     ChainLine {
         chain: head.chain.into(),
         number: head.number,
         digest: head.digest.to_string(),
+        at: last_at.map(|at| at.to_string()),
         records,
         removed,
         faults: faults.iter().map(ToString::to_string).collect(),
@@ -169,11 +177,11 @@ fn print(out: &mut Output, lines: &[ChainLine]) -> Result<()> {
     if lines.is_empty() {
         return writeln!(out, "the operations log is empty");
     }
-    for ChainLine { chain, number, digest, records, removed, faults } in lines {
+    for ChainLine { chain, number, digest, records, removed, faults, .. } in lines {
         let chain = output::sanitize(chain);
         let removed = match removed {
             0 => String::new(),
-            removed => format!(", {removed} removed before by retention"),
+            removed => format!(", after {} that retention removed", count_of(*removed, "record")),
         };
         if faults.is_empty() {
             let checked = count_of(*records, "record");

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use bates_core::{
-    Actor, Channel, Machine, Operation, OperationFilter, OperationKind, SeriesOrigin, Store, host_name,
+    Actor, Channel, Machine, Operation, OperationFilter, OperationKind, OperationRecord, SeriesOrigin, Store,
+    host_name,
 };
 use bates_server::Access;
 use serde_json::{Value, json};
@@ -16,20 +17,22 @@ use crate::config::Config;
 const PAGE: usize = 1_000;
 
 pub(super) async fn record_change<S: Store>(machine: &Machine<S>, config: &Config) -> Result<()> {
-    let before = last_recorded(machine).await?;
-    let actor = Actor { caller: "configuration", channel: Channel::Server };
-    let operation = machine.operation(actor, OperationKind::ConfigurationChanged, None);
-    let file = config.file.as_ref().map_or_else(|| "built in".to_owned(), |file| file.display().to_string());
-    let text = describe(machine, config).to_string();
-    let operation = operation.on(&file).between(before.as_deref(), Some(&text));
-    if operation.before != operation.after {
-        machine.append_operation(operation).await?;
+    let (rights, series) = (describe_rights(config), describe_series(machine));
+    for (subject, state) in [("rights and records", rights), ("series", series)] {
+        let before = last_recorded(machine, subject).await?;
+        let actor = Actor { caller: "configuration", channel: Channel::Server };
+        let operation = machine.operation(actor, OperationKind::ConfigurationChanged, None).on(subject);
+        let operation = operation.between(None, Some(&state.to_string()));
+        // Long texts are cut, with their digest: they are compared as they were recorded.
+        if operation.after != before {
+            machine.append_operation(Operation { before, ..operation }).await?;
+        }
     }
     Ok(())
 }
 
 /// What the last server on this host recorded.
-async fn last_recorded<S: Store>(machine: &Machine<S>) -> Result<Option<Box<str>>> {
+async fn last_recorded<S: Store>(machine: &Machine<S>, subject: &str) -> Result<Option<Box<str>>> {
     let (host, mut last, mut after) = (host_name(), None, None);
     loop {
         let kind = Some(OperationKind::ConfigurationChanged);
@@ -37,16 +40,13 @@ async fn last_recorded<S: Store>(machine: &Machine<S>) -> Result<Option<Box<str>
         let page = machine.operations(filter, after, PAGE).await?;
         let Some(end) = page.last() else { return Ok(last) };
         after = Some((end.operation.at, end.operation.id));
-        let on_host = page.into_iter().filter(|record| record.chain == host);
-        last = on_host.last().map_or(last, |record| {
-            let Operation { after, .. } = record.operation;
-            after
-        });
+        let is_wanted =
+            |record: &OperationRecord| record.chain == host && *record.operation.subject == *subject;
+        last = page.into_iter().filter(is_wanted).last().map_or(last, |record| record.operation.after);
     }
 }
 
-/// The part of the configuration that decides on rights and records.
-fn describe<S: Store>(machine: &Machine<S>, config: &Config) -> Value {
+fn describe_series<S: Store>(machine: &Machine<S>) -> Value {
     let registry = machine.registry();
     let of_file = registry.entries().filter(|entry| entry.origin() == SeriesOrigin::File);
     let series: BTreeMap<String, Value> = of_file
@@ -55,13 +55,17 @@ fn describe<S: Store>(machine: &Machine<S>, config: &Config) -> Value {
             (entry.series().name().to_string(), description)
         })
         .collect();
+    json!(series)
+}
+
+/// Who may do what, and how long it is recorded.
+fn describe_rights(config: &Config) -> Value {
     let tokens: BTreeMap<_, _> = config.access.configured_tokens().into_iter().collect();
     json!({
-        "tokens": tokens,
         "secret": if config.access.is_open() { "none" } else { "set" },
         "openg2p_without_secret": config.openg2p_without_secret,
         "operations_retention_days": config.operations_retention.map(|time| time.as_secs() / 86_400),
-        "series": series,
+        "tokens": tokens,
     })
 }
 

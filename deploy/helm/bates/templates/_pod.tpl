@@ -115,6 +115,14 @@ volumeMounts:
 - name: {{ printf "BATES_TOKENS__%s__SERIES" ($name | upper) }}
   value: {{ join "," . | quote }}
 {{- end }}
+{{- with $token.rate }}
+- name: {{ printf "BATES_TOKENS__%s__RATE" ($name | upper) }}
+  value: {{ . | quote }}
+{{- end }}
+{{- with $token.quota }}
+- name: {{ printf "BATES_TOKENS__%s__QUOTA" ($name | upper) }}
+  value: {{ . | quote }}
+{{- end }}
 {{- end }}
 {{- range $name, $pool := .Values.pools }}
 - name: {{ include "bates.variable" (printf "%s.pool.redis" $name) }}

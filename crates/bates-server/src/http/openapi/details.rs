@@ -82,7 +82,7 @@ fn describe_tokens(schemas: &mut Map<String, Value>) {
     fields["scope"]["propertyNames"]["pattern"] = json!(TEXT);
     let name = &mut schemas["TokenRequest"]["properties"]["name"];
     name["pattern"] = json!(SERIES_NAME);
-    name["not"] = json!({ "enum": ["default", "unknown"] });
+    name["not"] = json!({ "enum": ["default", "unknown", "configuration", "retention"] });
 }
 
 /// A field has one of these values, or also `null` where it may be. Not every schema has every field.

@@ -78,3 +78,28 @@ fn a_rate_refuses_with_busy_and_a_time_to_wait() {
     let (_, next): (_, Value) = ask_as(node.http, SHARED, "POST /v1/series/bill/next", "");
     assert_eq!(next, json!({ "ids": ["B-1001"] }));
 }
+
+#[test]
+fn numbers_that_a_caller_did_not_get_cost_nothing() {
+    let cluster = Cluster::start_with(
+        "secret: the shared secret\ntokens:\n  t: { secret: the t one, may: [take], rate: 100/s, quota: 1000/day }\nseries:\n  \
+         few: { pattern: \"F{seq:2}\" }\n  bill: { pattern: \"{seq}\", promise: gapless, key: bill }\n",
+    );
+    let (node, secret) = (cluster.node(), "the t one");
+    let ask = |request: &str, body: &str| ask_as(node.http, secret, request, body).0;
+    assert_eq!(ask("POST /v1/series/bill/next?count=500&wrong=1", ""), 422, "refused for its scope");
+    assert_eq!(ask("POST /v1/series/bill/next?count=1", ""), 200, "no debt is left");
+    let accept = "Accept: text/plain\r\n";
+    let (status, lines) =
+        super::super::audit::ask_with(node.http, secret, accept, "POST /v1/series/few/next?count=400", "");
+    let count = lines.lines().filter(|line| line.starts_with('F')).count();
+    assert_eq!((status, count), (200, 99), "the stream ends with the scope");
+    // 1,000 of the day, without the 100 that were taken.
+    let mut client = Client::connect(node.port).unwrap();
+    client.send(&["AUTH", secret]).unwrap();
+    let mut run = || client.send(&["INCRBY", "bill", "450"]).unwrap();
+    assert_eq!(run(), ":451", "a run that is larger than the rate passes, and is charged once");
+    while run().starts_with("-BUSY") {}
+    let (status, refused) = ask_as(node.http, secret, "POST /v1/series/bill/next", "");
+    assert_eq!(status, 429, "{refused}");
+}

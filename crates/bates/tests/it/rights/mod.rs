@@ -93,10 +93,12 @@ impl Rig {
                 text(self.ask(owner, "POST /v1/series/acme.letter/reservations", ""), "token")
             }
             "rotate_token" | "revoke_token" => {
-                let body = r#"{"name":"acme.spare","grant":{"may":["admin"],"series":["acme.*"]}}"#;
-                let (status, answer) = self.ask(ACME, "POST /v1/tokens", body);
+                let owner = if caller == "admin" { caller } else { ACME };
+                let body =
+                    format!(r#"{{"name":"{owner}.spare","grant":{{"may":["admin"],"series":["acme.*"]}}}}"#);
+                let (status, answer) = self.ask(owner, "POST /v1/tokens", &body);
                 assert!(status == 201 || status == 409, "{answer}");
-                "acme.spare".to_owned()
+                format!("{owner}.spare")
             }
             "return_lease" => {
                 let owner = if caller == "take" { caller } else { ACME };

@@ -133,6 +133,8 @@ fn a_caller_gives_at_most_the_rights_that_it_has_and_sees_only_such_tokens() {
     );
     let metered = json!({ "may": ["take"], "series": ["acme.*"], "quota": 10 });
     assert_eq!(add("metered", "metered.more", metered).0, 403, "ten tokens would have ten quotas");
+    let definer = json!({ "may": ["define"], "series": ["acme.*"] });
+    assert_eq!(add(ACME, "acme.more", definer).0, 403, "it would have limits of its own");
     let own = json!({ "may": ["read", "admin"], "series": ["acme.letter", "acme.a.*"], "rate": 5 });
     let secret = secret_of(add(ACME, "acme.helper", own));
     let ask = |secret: &str, request: &str| ask_with(rig.server.http, secret, "", request, "");
@@ -245,4 +247,65 @@ fn tokens_are_managed_from_the_command_line() {
     assert_eq!((code, bates(secret, &["series"]).0), (Some(0), Some(2)));
     let (code, missing) = bates(SHARED, &["token", "revoke", "acme"]);
     assert!(code == Some(1) && missing.contains("unknown_token"), "{missing}");
+}
+
+#[test]
+fn a_child_of_an_expiring_token_expires_with_it() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start_with(data.path(), "127.0.0.1:0", &[("BATES_SECRET", SHARED)]);
+    let add = |secret: &str, name: &str, expires: Value| {
+        let grant = json!({ "may": ["read", "admin"], "series": ["acme.*"] });
+        let body = json!({ "name": name, "grant": grant, "expires_in_s": expires }).to_string();
+        ask_as(server.http, secret, "POST /v1/tokens", &body)
+    };
+    let parent = add(SHARED, "acme", json!(1_000));
+    let (expires, secret) = (parent.1["expires"].clone(), secret_of(parent));
+    for (name, wanted) in [("acme.a", Value::Null), ("acme.b", json!(100_000))] {
+        assert_eq!(add(&secret, name, wanted).1["expires"], expires, "{name}");
+    }
+    let (_, own) = ask_as(server.http, &secret, "GET /v1/tokens", "");
+    assert_eq!(own["tokens"].as_array().map(Vec::len), Some(3), "{own}");
+}
+
+#[test]
+fn a_tenant_has_a_limit_of_tokens_and_of_the_bytes_of_a_grant() {
+    let rig = Rig::start();
+    let add = |name: String, value: String| {
+        let grant = json!({ "may": ["read"], "series": ["acme.*"], "scope": { "project": [value] } });
+        let (status, answer) =
+            rig.ask(ACME, "POST /v1/tokens", &json!({ "name": name, "grant": grant }).to_string());
+        (status, answer["code"].as_str().unwrap_or_default().to_owned())
+    };
+    assert_eq!(add("acme.large".to_owned(), "x".repeat(5_000)), (422, "bad_token".to_owned()));
+    for at in 0..100 {
+        assert_eq!(add(format!("acme.t{at}"), "x".to_owned()).0, 201, "{at}");
+    }
+    assert_eq!(add("acme.more".to_owned(), "x".to_owned()), (429, "too_many_tokens".to_owned()));
+}
+
+#[test]
+fn a_tenant_changes_things_only_so_often() {
+    let rig = Rig::start();
+    let change = || rig.ask(ACME, "PATCH /v1/series/acme.missing", "{}");
+    let first = (0..1_000).find(|_| change().0 == 429).unwrap();
+    assert!((299..=330).contains(&first), "{first} changes at once");
+    assert_eq!(change().1["code"].as_str(), Some("rate_exceeded"));
+    assert_eq!(rig.ask(ACME, "GET /v1/series/acme.letter", "").0, 200, "looking is free");
+    assert_eq!(rig.ask("other", "PATCH /v1/series/other.missing", "{}").0, 404, "another tenant goes on");
+}
+
+#[test]
+fn a_token_that_is_limited_to_scopes_defines_nothing() {
+    let rig = Rig::start();
+    let grant = json!({ "may": ["read", "define"], "scope": { "project": ["P1"] } });
+    let body = json!({ "name": "scoped", "grant": grant }).to_string();
+    let secret = secret_of(rig.ask("shared", "POST /v1/tokens", &body));
+    assert_eq!(rig.ask("shared", "PUT /v1/series/plain", r#"{"pattern":"{project}-{seq}"}"#).0, 201);
+    for (request, body) in [
+        ("PATCH /v1/series/plain", r#"{"limits":{"scopes_max":1}}"#),
+        ("PUT /v1/series/fresh", r#"{"pattern":"{seq}"}"#),
+        ("DELETE /v1/series/plain", ""),
+    ] {
+        assert_eq!(ask_as(rig.server.http, &secret, request, body).0, 403, "{request}");
+    }
 }
