@@ -191,10 +191,12 @@ impl Allowance {
         }
     }
 
-    /// How much to draw for a request that the slice cannot serve.
-    pub(super) fn draw_request(&self, caller: &str, count: u64) -> QuotaRequest {
+    /// How much to draw for a request that the slice cannot serve: at least what it lacks.
+    pub(super) fn draw_request(&self, caller: &str, count: u64, now: Duration) -> QuotaRequest {
         let quota = self.limits.quota.unwrap_or_default();
-        QuotaRequest { caller: caller.into(), quota, needed: count, slice: quota / SLICES_PER_DAY }
+        let QuotaSlice { left, ends } = *self.slice.lock();
+        let needed = if now < ends { count.saturating_sub(left) } else { count };
+        QuotaRequest { caller: caller.into(), quota, needed, slice: quota / SLICES_PER_DAY }
     }
 
     pub(super) fn add_slice(&self, draw: QuotaDraw, now: Duration) {

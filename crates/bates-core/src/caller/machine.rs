@@ -99,7 +99,7 @@ impl<S: Store> Machine<S> {
                 Err(Shortage::Rate(retry_after)) => return Err(exceeded(retry_after)),
                 Err(Shortage::Quota) => {}
             }
-            let request = allowance.draw_request(caller, count);
+            let request = allowance.draw_request(caller, count, self.elapsed());
             let draw = self.store().draw_quota(request).await?;
             if draw.granted == 0 {
                 return Err(AllowanceError::Quota { quota, count, retry_after: draw.day_ends_in });
