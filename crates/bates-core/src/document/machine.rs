@@ -4,6 +4,7 @@
 //! caller could then get a smaller number from memory: so once a process has numbered a document of such a series, it holds
 //! no range of the series in memory until it restarts.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use uuid::Uuid;
@@ -212,12 +213,28 @@ impl<S: Store> Machine<S> {
         } else {
             OperationKind::DocumentsAbandoned
         };
-        let operation = self.operation(actor, kind, of.series.as_ref());
-        let changed = self.store().apply_action_to_all(of, action, Some(operation)).await?;
+        let mut changed = 0;
+        // One operation for each series: callers that see only some series see those on them.
+        for series in self.series_with_documents(&of).await? {
+            let operation = self.operation(actor, kind, Some(&series));
+            let of = DocumentFilter { series: Some(series), ..of.clone() };
+            changed += self.store().apply_action_to_all(of, action, Some(operation)).await?;
+        }
         if action == DocumentAction::Retry {
             self.notify_relays(|_| true);
         }
         Ok(changed)
+    }
+
+    async fn series_with_documents(&self, of: &DocumentFilter) -> StoreResult<BTreeSet<SeriesName>> {
+        if let Some(series) = &of.series {
+            return Ok(BTreeSet::from([series.clone()]));
+        }
+        let counts = self.store().count_documents().await?.into_iter();
+        let matches = |series: &SeriesName, state| {
+            of.among.contains(series) && of.state.is_none_or(|wanted| wanted == state)
+        };
+        Ok(counts.filter(|(series, state, _)| matches(series, *state)).map(|(series, ..)| series).collect())
     }
 
     pub async fn count_documents(&self) -> StoreResult<Vec<(SeriesName, DocumentState, u64)>> {

@@ -181,3 +181,33 @@ fn a_floor_that_a_command_raised_is_recorded_with_its_user() {
     assert!(raised["who"].as_str().unwrap().contains(" on "), "{raised}");
     assert_eq!(verify(node.http, &[]).0, Some(0));
 }
+
+/// Documents of two series are dead, because nothing listens where their sink delivers.
+#[test]
+fn abandoning_all_dead_documents_is_recorded_for_each_series() {
+    let sink = "sink: { webhook: { url: \"http://127.0.0.1:1/in\", allow_private: true, secret: \
+                whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw } }";
+    let cluster = Cluster::start_with(&format!(
+        "secret: {SHARED}\noutbox_tries: 1\ntokens:\n  acme: {{ secret: the acme one, may: [read], series: [\"acme.*\"] }}\n\
+         series:\n  acme.letter: {{ pattern: \"L-{{seq}}\", {sink} }}\n  plain: {{ pattern: \"P-{{seq}}\", {sink} }}\n"
+    ));
+    let node = cluster.node();
+    for series in ["acme.letter", "plain", "plain"] {
+        let path = format!("POST /v1/series/{series}/documents");
+        assert_eq!(ask_as(node.http, SHARED, &path, r#"{"document":{"a":1}}"#).0, 202);
+    }
+    let counts = || ask_as(node.http, SHARED, "GET /v1/outbox/counts", "").1;
+    while counts() != json!({ "acme.letter": { "dead": 1 }, "plain": { "dead": 2 } }) {
+        std::thread::yield_now();
+    }
+    let (_, abandoned) = ask_as(node.http, SHARED, "POST /v1/outbox/abandon", "");
+    assert_eq!(abandoned, json!({ "count": 3 }));
+    let seen = |secret: &str| {
+        let (_, log) = ask_as(node.http, secret, "GET /v1/operations?kind=documents_abandoned", "");
+        let operations = log["operations"].as_array().unwrap().iter();
+        let text = |operation: &Value| format!("{} {}", operation["series"], operation["after"]);
+        operations.map(text).collect::<Vec<_>>()
+    };
+    assert_eq!(seen(SHARED), [r#""acme.letter" "abandoned: 1""#, r#""plain" "abandoned: 2""#]);
+    assert_eq!(seen("the acme one"), [r#""acme.letter" "abandoned: 1""#]);
+}
