@@ -135,13 +135,16 @@ impl<S: Store> NumberLines<S> {
         let Self { context, entry, request, permit, .. } = self;
         let params = ScopeParams { parameters: &request.scope.pairs(), date: request.date.map(Day::date) };
         let count = request.count.min(CHUNK_LINES);
-        let numbers = context.machine.next(entry, params, count, permit.actor()).await?;
+        // Counted before: a call that is cancelled may have taken them, and they do not return to the quota.
+        request.count -= count;
+        let taken = context.machine.next(entry, params, count, permit.actor()).await;
+        request.count += count - taken.as_ref().map_or(0, |numbers| numbers.len() as u64);
+        let numbers = taken?;
         let mut text = Vec::with_capacity(numbers.len() * 20);
         for (_, number) in numbers.iter() {
             text.extend_from_slice(number.as_bytes());
             text.push(b'\n');
         }
-        request.count -= numbers.len() as u64;
         Ok(text.into())
     }
 }
