@@ -93,11 +93,17 @@ fn main() {
             String::new()
         });
     }
-    run(&binary, "300 callers that read no answers", |server| {
-        let request = format!(
-            "POST /v1/series/short/next?count=100000 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {SECRET}\r\nContent-Length: 0\r\n\r\n"
-        );
+    let request = format!(
+        "POST /v1/series/short/next?count=100000 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {SECRET}\r\nContent-Length: 0\r\n\r\n"
+    );
+    let commands = format!("AUTH \"{SECRET}\"\r\n{}", "LPOP short 100000\r\n".repeat(20));
+    run(&binary, "300 callers that read no answers, HTTP", |server| {
         let _attackers = open(server.http, READERS, request.repeat(20).as_bytes());
+        thread::sleep(HOLD);
+        String::new()
+    });
+    run(&binary, "300 callers that read no answers, Redis", |server| {
+        let _attackers = open(server.resp, READERS, commands.as_bytes());
         thread::sleep(HOLD);
         String::new()
     });

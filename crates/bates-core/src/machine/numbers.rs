@@ -13,13 +13,14 @@ pub struct Numbers {
     each: Vec<Number>,
 }
 
-/// Where one number, and its sequence part, stand in the text.
+/// Where one number, and its sequence part, stand in the text. Small, because an answer has up to 100,000.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Number {
     position: Position,
-    start: usize,
-    seq: (usize, usize),
-    end: usize,
+    start: u32,
+    seq_start: u32,
+    seq_end: u32,
+    end: u32,
 }
 
 impl Numbers {
@@ -54,7 +55,7 @@ impl Numbers {
     pub fn values_as(&self, value: ListValue) -> impl ExactSizeIterator<Item = &str> {
         self.each.iter().map(move |number| match value {
             ListValue::Id => self.text(number.start, number.end),
-            ListValue::Seq => self.text(number.seq.0, number.seq.1),
+            ListValue::Seq => self.text(number.seq_start, number.seq_end),
         })
     }
 
@@ -71,17 +72,22 @@ impl Numbers {
             let bounds = Position::new(range.from()).zip(Position::new(range.to() - 1));
             let Some((first, last)) = bounds else { continue };
             let mut walk = scope.accepted(first, last);
-            let mut start = self.text.len();
+            let mut start = offset(self.text.len());
             while let Some(position) = walk.next_into(&mut self.text) {
-                let end = self.text.len();
-                let seq = scope.seq_range(end - start);
-                self.each.push(Number { position, start, seq: (start + seq.start, start + seq.end), end });
+                let end = offset(self.text.len());
+                let seq = scope.seq_range((end - start) as usize);
+                let (seq_start, seq_end) = (start + offset(seq.start), start + offset(seq.end));
+                self.each.push(Number { position, start, seq_start, seq_end, end });
                 start = end;
             }
         }
     }
 
-    fn text(&self, start: usize, end: usize) -> &str {
-        std::str::from_utf8(&self.text[start..end]).expect("a pattern renders UTF-8")
+    fn text(&self, start: u32, end: u32) -> &str {
+        std::str::from_utf8(&self.text[start as usize..end as usize]).expect("a pattern renders UTF-8")
     }
+}
+
+fn offset(bytes: usize) -> u32 {
+    u32::try_from(bytes).expect("the numbers of one call are shorter than 4 GiB")
 }

@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::problem::{Problem, Result};
 use super::write_timeout::WriteTimeout;
-use crate::defense::Slot;
+use crate::defense::{Slot, answer_bytes};
 
 /// What a handler holds of a body at most: of a stream of documents, its lines that are being numbered.
 const BODY_BYTES_MAX: usize = 17 * 1024 * 1024;
@@ -111,15 +111,11 @@ impl Meter {
     }
 }
 
-/// Reserves memory for an answer with `count` numbers: as they come from the dispenser, and as text.
+/// Reserves memory for an answer with `count` numbers.
 pub(super) fn reserve_numbers(extensions: &Extensions, count: u64) -> Result<()> {
-    const NUMBER_BYTES: u64 = 64;
-    /// Smaller answers are not worth the count.
-    const COUNT_MIN: u64 = 1_000;
+    let bytes = answer_bytes(count);
     match extensions.get::<Arc<Meter>>() {
-        Some(meter) if count >= COUNT_MIN => {
-            meter.reserve(usize::try_from(count * NUMBER_BYTES).unwrap_or(usize::MAX))
-        }
+        Some(meter) if bytes > 0 => meter.reserve(bytes),
         _ => Ok(()),
     }
 }

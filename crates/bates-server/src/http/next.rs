@@ -80,6 +80,8 @@ fn json_response(numbers: &Numbers, with_positions: bool) -> Response {
         serde_json::to_writer(&mut body, &positions).expect("integers are written into memory");
     }
     body.push(b'}');
+    // It is held until the client has read it.
+    body.shrink_to_fit();
     let mut response = Response::new(Body::from(body));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response

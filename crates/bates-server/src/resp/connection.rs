@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use super::command::{self, Call, Outcome};
+use super::command::{self, Call, Outcome, Request};
 use super::listener::{Shared, send_refusal};
 use super::session::Session;
 use super::{Progress, Reader, Reply};
@@ -130,7 +130,7 @@ impl<S: Store> Connection<S> {
                     if !self.hold() {
                         return Err(io::ErrorKind::OutOfMemory.into());
                     }
-                    request.answer(&self.session, &self.machine, &mut self.output).await;
+                    self.answer(request).await;
                 }
                 Some(Outcome::LimitsChanged) => self.reader.set_limits(self.session.limits()),
                 Some(Outcome::Quit) => break false,
@@ -166,6 +166,17 @@ impl<S: Store> Connection<S> {
         };
         *at += consumed;
         Some(outcome)
+    }
+
+    /// A large answer is made only if there is memory for it.
+    async fn answer(&mut self, request: Request) {
+        let bytes = request.answer_bytes();
+        if bytes > 0 && !self.session.slot.try_hold(self.held_bytes() + bytes) {
+            let sentence = format!("there is no memory for an answer of about {bytes} bytes now");
+            let mut reply = Reply::new(&mut self.output, self.session.protocol);
+            return reply.code(ErrorCode::OVERLOADED, &sentence);
+        }
+        request.answer(&self.session, &self.machine, &mut self.output).await;
     }
 
     /// Starts fetching numbers for the commands after one that waits, so that all share a commit. Returns where it stopped.
@@ -211,7 +222,11 @@ impl<S: Store> Connection<S> {
 
     /// Tells how much the connection holds. `false`: there is no memory for it.
     fn hold(&self) -> bool {
-        self.session.slot.hold(self.input.capacity() + self.output.capacity() + self.reader.held_bytes())
+        self.session.slot.hold(self.held_bytes())
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.input.capacity() + self.output.capacity() + self.reader.held_bytes()
     }
 
     /// As [`Self::hold`], and others may close the connection from here on if it stays silent.

@@ -36,7 +36,8 @@ use bates_core::{ErrorCode, Machine, Right, SeriesEntry, Store};
 use super::session::Session;
 use super::{Command, Reply};
 
-use request::{Action, Request};
+use request::Action;
+pub(super) use request::Request;
 use table::{Handler, Spec};
 
 pub(super) struct Call<'c> {

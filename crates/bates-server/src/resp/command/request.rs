@@ -13,6 +13,7 @@ use bates_core::{
 use super::super::session::Session;
 use super::lpop::{self, LIST_MAX};
 use super::{Call, Outcome, Reply, incr, parse_count, printable, validate};
+use crate::defense::answer_bytes;
 
 pub(in super::super) struct Request {
     target: Target,
@@ -162,7 +163,17 @@ impl Request {
         Self { right, ..self }
     }
 
-    pub(crate) async fn answer<S: Store>(self, session: &Session, machine: &Machine<S>, out: &mut Vec<u8>) {
+    /// What making the answer holds.
+    pub(in super::super) fn answer_bytes(&self) -> usize {
+        if let Action::Pop(Some(count)) = self.action { answer_bytes(count) } else { 0 }
+    }
+
+    pub(in super::super) async fn answer<S: Store>(
+        self,
+        session: &Session,
+        machine: &Machine<S>,
+        out: &mut Vec<u8>,
+    ) {
         let Self { target, action, right } = self;
         let mut reply = Reply::new(out, session.protocol);
         let Some(entry) = target.find(machine).await else { return target.refuse(&mut reply) };

@@ -78,20 +78,31 @@ fn unfinished_heads_of_strangers_are_refused_or_hold_no_more_than_the_budget() {
 }
 
 #[test]
-fn answers_that_are_not_read_hold_no_more_than_the_budget() {
-    const READERS: usize = 40;
+fn answers_over_http_that_are_not_read_hold_no_more_than_the_budget() {
     let rig = start();
-    let mut caller = Client::connect(rig.server.port).unwrap();
-    assert_eq!(caller.send(&["AUTH", SECRET]).as_deref(), Some("+OK"));
     let request = format!(
         "POST /v1/series/short/next?count=100000 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {SECRET}\r\nContent-Length: 0\r\n\r\n"
     );
-    let before = resident_mb(&rig);
+    read_no_answers(&rig, rig.server.http, &request.repeat(20));
+}
+
+#[test]
+fn answers_over_redis_that_are_not_read_hold_no_more_than_the_budget() {
+    let rig = start();
+    let commands = "LPOP short 100000\r\n".repeat(20);
+    read_no_answers(&rig, rig.server.port, &format!("AUTH \"{SECRET}\"\r\n{commands}"));
+}
+
+/// Callers that ask for more than their sockets hold, and read nothing.
+fn read_no_answers(rig: &Rig, port: u16, requests: &str) {
+    const READERS: usize = 40;
+    let mut caller = Client::connect(rig.server.port).unwrap();
+    assert_eq!(caller.send(&["AUTH", SECRET]).as_deref(), Some("+OK"));
+    let before = resident_mb(rig);
     let greedy: Vec<TcpStream> = (0..READERS)
         .map(|_| {
-            let mut stream = TcpStream::connect(("127.0.0.1", rig.server.http)).unwrap();
-            // More answers than the sockets hold.
-            let _ = stream.write_all(request.repeat(20).as_bytes());
+            let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+            let _ = stream.write_all(requests.as_bytes());
             stream
         })
         .collect();
@@ -101,8 +112,9 @@ fn answers_that_are_not_read_hold_no_more_than_the_budget() {
     }
     assert!(rig.metric("bates_memory_bytes") <= BUDGET_MB << 20);
     assert!(caller.incr("counter:a").is_some());
-    let growth = resident_mb(&rig) - before;
-    assert!(growth < 4 * BUDGET_MB, "resident memory grew by {growth} MB");
+    // Allocators and tasks take memory beside what counts.
+    let growth = resident_mb(rig) - before;
+    assert!(growth < 2 * BUDGET_MB + 8, "resident memory grew by {growth} MB");
     for mut stream in greedy {
         stream.set_nonblocking(true).unwrap();
         if let Err(error) = stream.write(b"x") {
