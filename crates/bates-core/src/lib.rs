@@ -36,7 +36,7 @@ pub use audit::{Actor, AuditFilter, AuditPolicy, AuditRecord, AuditStamp, Channe
 pub use bates_pattern::Position;
 pub use bates_process::{ProcessGuard, host_name};
 pub use caller::{
-    Allowance, AllowanceError, CallerLimits, CallerToken, DefinitionLimits, Denial, Permissions,
+    Allowance, AllowanceError, CallerLimits, CallerToken, DefinitionLimits, Denial, DrawnQuota, Permissions,
     PreviousSecret, QuotaDraw, QuotaRequest, Right, Rights, ScopeRule, SecretDigest, SeriesPattern,
     SeriesPatternError, SeriesSet, Shortage, TOKENS_MAX, TakenAllowance, TokenChange, TokenError, TokenSet,
     is_caller_name,

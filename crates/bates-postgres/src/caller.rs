@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use bates_core::{
-    CallerStore, CallerToken, Operation, PreviousSecret, QuotaDraw, QuotaRequest, StoreResult, TokenChange,
+    CallerStore, CallerToken, DrawnQuota, Operation, PreviousSecret, QuotaDraw, QuotaRequest, StoreResult,
+    TokenChange,
 };
 use jiff::Timestamp;
 use tokio_postgres::Row;
@@ -48,6 +49,12 @@ impl CallerStore for PostgresStore {
     async fn draw_quota(&self, request: QuotaRequest) -> StoreResult<QuotaDraw> {
         let request = &request;
         self.with_session(|session| async move { session.transact(draw(&session, request)).await }).await
+    }
+
+    async fn drawn_quotas(&self) -> StoreResult<Vec<DrawnQuota>> {
+        let sql = "SELECT caller, (day - DATE '1970-01-01')::bigint, drawn FROM bates.quota ORDER BY caller";
+        let read = |row: &Row| DrawnQuota { caller: row.get(0), day: row.get(1), drawn: get_u64(row, 2) };
+        Ok(self.query(sql, &[]).await?.iter().map(read).collect())
     }
 }
 
@@ -115,4 +122,12 @@ async fn draw(session: &Session, request: &QuotaRequest) -> Result<QuotaDraw, Fa
     session.query(sql, &[&caller, &to_i64(drawn + granted)]).await?;
     check_not_left(session).await?;
     Ok(QuotaDraw { granted, day_ends_in: Duration::from_millis(ends) })
+}
+
+pub(crate) async fn put_quota(session: &Session, quota: &DrawnQuota) -> Result<(), Failure> {
+    let sql =
+        "INSERT INTO bates.quota (caller, day, drawn) VALUES ($1, DATE '1970-01-01' + $2::bigint::int, $3)
+               ON CONFLICT (caller) DO UPDATE SET day = excluded.day, drawn = excluded.drawn";
+    session.query(sql, &[&without_nul(&quota.caller), &quota.day, &to_i64(quota.drawn)]).await?;
+    Ok(())
 }

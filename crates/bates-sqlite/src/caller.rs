@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use bates_core::{
-    CallerStore, CallerToken, Operation, PreviousSecret, QuotaDraw, QuotaRequest, StoreResult, TokenChange,
+    CallerStore, CallerToken, DrawnQuota, Operation, PreviousSecret, QuotaDraw, QuotaRequest, StoreResult,
+    TokenChange,
 };
 use jiff::Timestamp;
 use rusqlite::{Connection, Result, Row, Transaction, params};
@@ -37,6 +38,14 @@ impl CallerStore for SqliteStore {
 
     async fn draw_quota(&self, request: QuotaRequest) -> StoreResult<QuotaDraw> {
         self.write_now(move |transaction, now| Ok(draw(transaction, &request, now)?)).await
+    }
+
+    async fn drawn_quotas(&self) -> StoreResult<Vec<DrawnQuota>> {
+        let sql = "SELECT caller, day, drawn FROM quota ORDER BY caller";
+        let read = |row: &Row<'_>| {
+            Ok(DrawnQuota { caller: row.get(0)?, day: row.get(1)?, drawn: to_u64(row.get(2)?) })
+        };
+        self.read(|connection| rows(connection, sql, [], read))
     }
 }
 
@@ -77,8 +86,12 @@ fn draw(transaction: &Transaction<'_>, request: &QuotaRequest, now: i64) -> Resu
     let today = now.div_euclid(DAY_MS);
     let (day, drawn) = last.filter(|(day, _)| *day >= today).unwrap_or((today, 0));
     let granted = QuotaDraw::decide(drawn, *quota, *needed, *slice);
-    let sql = "INSERT OR REPLACE INTO quota (caller, day, drawn) VALUES (?, ?, ?)";
-    execute(transaction, sql, params![caller, day, to_i64(drawn + granted)])?;
+    put_quota(transaction, &DrawnQuota { caller: caller.clone(), day, drawn: drawn + granted })?;
     let ends = u64::try_from((day + 1) * DAY_MS - now).unwrap_or_default();
     Ok(QuotaDraw { granted, day_ends_in: Duration::from_millis(ends) })
+}
+
+pub(crate) fn put_quota(transaction: &Transaction<'_>, quota: &DrawnQuota) -> Result<()> {
+    let sql = "INSERT OR REPLACE INTO quota (caller, day, drawn) VALUES (?, ?, ?)";
+    execute(transaction, sql, params![quota.caller, quota.day, to_i64(quota.drawn)]).map(drop)
 }

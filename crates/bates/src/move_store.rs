@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use bates_core::{
-    Departure, MoveError, MoveMark, MoveProgress, NamedStore, Store, SystemRuntime, cancel_departure,
+    Actor, Departure, MoveError, MoveMark, MoveProgress, NamedStore, Store, SystemRuntime, cancel_departure,
     mark_left, move_store, recall_from_nodes,
 };
 use bates_postgres::PostgresStore;
@@ -13,6 +13,7 @@ use bates_sqlite::SqliteStore;
 use clap::Args;
 
 use crate::config::StoreLocation;
+use crate::operator::command_user;
 use crate::output::{self, Output, count_of, group_digits};
 use crate::recall::{RecallArgs, list_nodes};
 
@@ -113,7 +114,7 @@ fn is_refusal(error: &anyhow::Error) -> bool {
 
 /// Marks the old store as left, and waits until no node holds its numbers.
 async fn leave(from: NamedStore<'_, impl Store>, to_name: &str, recall: &RecallArgs) -> Result<Departure> {
-    let departure = mark_left(&SystemRuntime, from, to_name).await?;
+    let departure = mark_left(&SystemRuntime, Actor::command(&command_user()), from, to_name).await?;
     if let Err(error) = recall_nodes(from.store, recall).await {
         cancel_departure(from.store, to_name, &departure).await?;
         return Err(error);

@@ -105,6 +105,15 @@ impl QuotaDraw {
     }
 }
 
+/// How many numbers a caller drew from its quota on its last day.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DrawnQuota {
+    pub caller: Box<str>,
+    /// Days since 1970 (UTC).
+    pub day: i64,
+    pub drawn: u64,
+}
+
 /// A request to draw from the quota of today.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuotaRequest {

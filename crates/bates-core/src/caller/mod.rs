@@ -12,7 +12,7 @@ use crate::scope::ScopeKey;
 use crate::series::{SeriesName, SeriesSpec};
 
 pub use allowance::{
-    Allowance, AllowanceError, CallerLimits, QuotaDraw, QuotaRequest, Shortage, TakenAllowance,
+    Allowance, AllowanceError, CallerLimits, DrawnQuota, QuotaDraw, QuotaRequest, Shortage, TakenAllowance,
 };
 pub use machine::TokenSet;
 pub use series_set::{SeriesPattern, SeriesPatternError, SeriesSet};

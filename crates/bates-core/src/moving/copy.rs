@@ -73,6 +73,7 @@ impl<A: Store, B: Store> StoreCopy<'_, A, B> {
             self.write(MovePage::Chains(vec![head])).await?;
         }
         self.write(MovePage::Tokens(from.tokens().await?)).await?;
+        self.write(MovePage::Quotas(from.drawn_quotas().await?)).await?;
         let leases = async |after| from.client_leases(ClientLeaseFilter::default(), after, PAGE_MAX).await;
         self.pages(leases, |last| Some(last.id), MovePage::ClientLeases).await
     }

@@ -13,6 +13,8 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use crate::audit::{Actor, AuditStamp};
+use crate::operation::{Operation, OperationKind};
 use crate::recall::{Holder, POLL_INTERVAL, live_holders};
 use crate::runtime::Runtime;
 use crate::series::{Definition, SeriesName};
@@ -32,11 +34,29 @@ pub struct Departure {
     pub run: Uuid,
     /// Whether this run marked it, and not an earlier one.
     pub is_new: bool,
+    /// Who moves it, and when this run began.
+    pub stamp: AuditStamp,
 }
 
 impl Departure {
     pub fn to_move(&self, other: &str) -> Move {
         Move { id: self.id, run: self.run, other: other.into() }
+    }
+
+    /// The record in the log of the new store: one for the whole move, whichever run ends it.
+    fn operation(&self, from: &str, to: &str) -> Operation {
+        let AuditStamp { caller, channel, at } = self.stamp.clone();
+        Operation {
+            id: self.id,
+            at,
+            caller,
+            channel,
+            kind: OperationKind::StoreMoved,
+            series: None,
+            subject: "store".into(),
+            before: Some(from.into()),
+            after: Some(to.into()),
+        }
     }
 }
 
@@ -91,10 +111,12 @@ pub enum MoveError {
 /// Marks the old store as left, or takes over from an earlier run. From then on it grants nothing.
 pub async fn mark_left<A: Store>(
     runtime: &dyn Runtime,
+    actor: Actor<'_>,
     NamedStore { store: from, name: from_name }: NamedStore<'_, A>,
     to_name: &str,
 ) -> Result<Departure, MoveError> {
-    let departure = Departure { id: runtime.new_id(), run: runtime.new_id(), is_new: true };
+    let (id, run, stamp) = (runtime.new_id(), runtime.new_id(), actor.stamp(runtime.now()));
+    let departure = Departure { id, run, is_new: true, stamp };
     if from.change_mark(None, Some(MoveMark::Left(departure.to_move(to_name)))).await? {
         return Ok(departure);
     }
@@ -170,6 +192,7 @@ pub async fn move_store<A: Store, B: Store>(
     copy.documents().await?;
     copy.gaps_and_records().await?;
     copy.write(MovePage::Descriptions(from.descriptions().await?)).await?;
+    copy.write(MovePage::Arrival(departure.operation(from_name, to_name))).await?;
     let done = copy.done;
     let is_arrived = to.change_mark(Some(arriving), None).await?;
     is_arrived.then_some(done).ok_or_else(|| MoveError::Overtaken(to_name.into()))

@@ -7,11 +7,11 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::audit::AuditRecord;
-use crate::caller::CallerToken;
+use crate::caller::{CallerToken, DrawnQuota};
 use crate::document::{Document, DocumentState, Idempotency};
 use crate::gap::{Gap, MissingRange};
 use crate::lease::ClientLease;
-use crate::operation::{ChainHead, OperationRecord};
+use crate::operation::{ChainHead, Operation, OperationRecord};
 use crate::range::PositionRange;
 use crate::scope::{ScopeId, ScopeKey};
 use crate::series::{Definition, SeriesName};
@@ -34,9 +34,12 @@ pub enum MovePage {
     Gaps(Vec<Gap>),
     Records(Vec<AuditRecord>),
     Tokens(Vec<CallerToken>),
+    Quotas(Vec<DrawnQuota>),
     Operations(Vec<OperationRecord>),
     /// After the operations: the new store appends to the chains of its host.
     Chains(Vec<ChainHead>),
+    /// The record of the move itself, after the chains.
+    Arrival(Operation),
     /// Clients go on using them and return them to the new store.
     ClientLeases(Vec<ClientLease>),
     /// Of series that were created at run time. Last: with its description a series is in use.

@@ -39,6 +39,8 @@ pub enum OperationKind {
     TokenRevoked,
     /// A server started with another configuration than the last one that wrote to its chain.
     ConfigurationChanged,
+    /// Everything was moved here from another store.
+    StoreMoved,
     /// Old records of the chain were removed. The record says up to which one.
     RecordsRemoved,
 }
@@ -61,6 +63,7 @@ named!(OperationKind {
     TokenRotated = "token_rotated",
     TokenRevoked = "token_revoked",
     ConfigurationChanged = "configuration_changed",
+    StoreMoved = "store_moved",
     RecordsRemoved = "records_removed",
 });
 

@@ -60,8 +60,10 @@ pub enum ChainFault {
 impl fmt::Display for ChainFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Missing { first, last } if first == last => write!(f, "record {first} is missing"),
-            Self::Missing { first, last } => write!(f, "records {first} to {last} are missing"),
+            Self::Missing { first, last } if first == last => {
+                write!(f, "record {first} is missing or unreadable")
+            }
+            Self::Missing { first, last } => write!(f, "records {first} to {last} are missing or unreadable"),
             Self::MissingBeginning { first } => {
                 write!(f, "records 1 to {} are missing, and no record explains their removal", first - 1)
             }

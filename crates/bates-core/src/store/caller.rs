@@ -1,7 +1,7 @@
 //! The port to callers: their tokens and quotas.
 
 use super::StoreResult;
-use crate::caller::{CallerToken, QuotaDraw, QuotaRequest, TokenChange};
+use crate::caller::{CallerToken, DrawnQuota, QuotaDraw, QuotaRequest, TokenChange};
 use crate::operation::Operation;
 
 #[trait_variant::make(Send)]
@@ -17,4 +17,7 @@ pub trait CallerStore: Send + Sync + 'static {
     ///
     /// Invariant: the draws of a day never exceed the quota. A draw whose answer is lost counts.
     async fn draw_quota(&self, request: QuotaRequest) -> StoreResult<QuotaDraw>;
+
+    /// Of every caller that ever drew, by name.
+    async fn drawn_quotas(&self) -> StoreResult<Vec<DrawnQuota>>;
 }

@@ -84,7 +84,11 @@ pub(super) async fn page(session: &Session, node: Uuid, page: &MovePage) -> Resu
             let records: Vec<&AuditRecord> = page.iter().collect();
             audit::insert(session, &records).await?;
         }
-        MovePage::Tokens(_) | MovePage::Operations(_) | MovePage::Chains(_) => callers(session, page).await?,
+        MovePage::Tokens(_)
+        | MovePage::Quotas(_)
+        | MovePage::Operations(_)
+        | MovePage::Chains(_)
+        | MovePage::Arrival(_) => callers(session, page).await?,
         MovePage::ClientLeases(page) => {
             for lease in page {
                 client_lease::put(session, lease).await?;
@@ -99,7 +103,7 @@ pub(super) async fn page(session: &Session, node: Uuid, page: &MovePage) -> Resu
     Ok(())
 }
 
-/// Tokens, and the log of what callers changed.
+/// Tokens, their quotas, and the log of what callers changed.
 async fn callers(session: &Session, page: &MovePage) -> Result<(), Failure> {
     match page {
         MovePage::Tokens(tokens) => {
@@ -107,6 +111,12 @@ async fn callers(session: &Session, page: &MovePage) -> Result<(), Failure> {
                 caller::insert(session, token).await?;
             }
         }
+        MovePage::Quotas(quotas) => {
+            for quota in quotas {
+                caller::put_quota(session, quota).await?;
+            }
+        }
+        MovePage::Arrival(arrival) => operation::append(session, Some(arrival)).await?,
         MovePage::Operations(records) => {
             for record in records {
                 operation::insert(session, record).await?;

@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use bates_core::store::prelude::*;
 use bates_core::{
-    Definition, DescriptionChange, NamedStore, Position, Promise, PromiseChange, ScopeId, ScopeKey,
-    SeriesName, SystemRuntime, mark_left,
+    Actor, Channel, Definition, DescriptionChange, NamedStore, Position, Promise, PromiseChange, ScopeId,
+    ScopeKey, SeriesName, SystemRuntime, mark_left,
 };
 use bates_postgres::{Address, OpenMode, PostgresStore, Settings};
 use bates_testkit::PrivatePostgres;
+
+const MOVER: Actor<'_> = Actor { caller: "mover", channel: Channel::Command };
 
 fn name() -> SeriesName {
     "ticket".parse().unwrap()
@@ -44,7 +46,7 @@ async fn a_store_that_was_left_refuses_floors_adoptions_promises_and_description
     let server = PrivatePostgres::start().unwrap();
     let store = open(&Address::parse(&server.url()).unwrap()).await;
     store.pin(definition("ticket"), None).await.unwrap();
-    mark_left(&SystemRuntime, NamedStore::new(&store, "here"), "there").await.unwrap();
+    mark_left(&SystemRuntime, MOVER, NamedStore::new(&store, "here"), "there").await.unwrap();
     let refusals = [
         store.raise_floor(scope_id(), 1_000, None).await.unwrap_err(),
         store.adopt_positions(scope_id(), vec![Position::MIN], None).await.unwrap_err(),
@@ -99,7 +101,7 @@ async fn a_floor_an_adoption_or_a_promise_beside_a_move_is_refused_or_moves_with
             for _ in 0..round * 8 {
                 tokio::task::yield_now().await;
             }
-            mark_left(&SystemRuntime, NamedStore::new(&mover, "here"), "there").await.unwrap();
+            mark_left(&SystemRuntime, MOVER, NamedStore::new(&mover, "here"), "there").await.unwrap();
             let cursor = mover.cursor(scope_id()).await.unwrap().map_or(1, |cursor| cursor.next);
             let adopted = mover.moved_adoptions(name(), None, 10).await.unwrap().len();
             let promise = mover.definitions().await.unwrap()[0].0.promise;

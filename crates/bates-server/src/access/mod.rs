@@ -5,7 +5,7 @@ mod caller;
 mod changes;
 mod grant;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -133,6 +133,17 @@ impl Access {
         let mut tokens: Vec<_> = self.tokens.iter().map(describe).collect();
         tokens.sort_by(|(one, _), (other, _)| one.cmp(other));
         tokens
+    }
+
+    /// A mark of each secret of the configuration, by the name of its token: another secret has another mark. Marks are so
+    /// short that none confirms a guess.
+    pub fn secret_marks(&self) -> BTreeMap<String, String> {
+        let mark = |(secret, credential): (&SecretDigest, &Credential)| {
+            let name = credential.name.as_deref().unwrap_or("the shared secret");
+            let mark = digest(&[b"mark of ", &secret[..]].concat());
+            (name.to_owned(), format!("{:02x}{:02x}", mark[0], mark[1]))
+        };
+        self.credentials.iter().map(mark).collect()
     }
 
     /// The caller of a connection without a secret: by its certificate, or by its address if every caller is accepted.

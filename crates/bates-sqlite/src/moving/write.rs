@@ -44,6 +44,10 @@ pub(super) fn page(transaction: &Transaction<'_>, page: &MovePage) -> WriteResul
         MovePage::Chains(heads) => {
             heads.iter().try_for_each(|head| Ok(operation::put_head(transaction, head)?))
         }
+        MovePage::Quotas(quotas) => {
+            quotas.iter().try_for_each(|quota| Ok(caller::put_quota(transaction, quota)?))
+        }
+        MovePage::Arrival(operation) => Ok(operation::append(transaction, Some(operation))?),
         MovePage::ClientLeases(leases) => {
             leases.iter().try_for_each(|lease| client_lease::put(transaction, lease, &UsedLeases::default()))
         }

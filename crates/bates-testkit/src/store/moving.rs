@@ -2,9 +2,10 @@
 //! finished by running it again.
 
 use bates_core::{
-    Definition, Departure, DescriptionChange, GrantPurpose, GrantRequest, MoveError, MoveMark, MovePage,
-    MoveProgress, NamedStore, OperationKind, Promise, ScopeId, ScopeKey, SeriesName, Store, SystemRuntime,
-    TokenChange, cancel_departure, mark_left, move_store,
+    Actor, Channel, Definition, Departure, DescriptionChange, GrantPurpose, GrantRequest, MoveError,
+    MoveMark, MovePage, MoveProgress, NamedStore, OperationFilter, OperationKind, OperationRecord, Promise,
+    QuotaRequest, ScopeId, ScopeKey, SeriesName, Store, SystemRuntime, TokenChange, cancel_departure,
+    mark_left, move_store,
 };
 use tokio::sync::oneshot;
 use uuid::Uuid;
@@ -15,6 +16,8 @@ use super::client_leases::{check_client_leases, fill_client_leases};
 use super::moving_documents::{check_documents, fill_documents, fill_gaps, list_documents};
 use super::moving_pools::{check_adopted_and_pools, fill_adopted_and_pools, list_adopted};
 use super::operations::{check_operations, fill_operations, operation};
+
+const MOVER: Actor<'_> = Actor { caller: "mover", channel: Channel::Command };
 
 /// Moves one store to another, which must be empty, and checks that numbering continues there. Returns the new store.
 pub async fn exercise_move<A: Store, B: Store>(from: &A, to: B) -> B {
@@ -27,6 +30,8 @@ pub async fn exercise_move<A: Store, B: Store>(from: &A, to: B) -> B {
     let token = TokenChange { name: "acme".into(), before: None, after: Some(token("acme", 1)) };
     let added = operation(OperationKind::TokenAdded, "acme", 9_999);
     assert_eq!(from.change_token(token, added).await, Ok(true));
+    let draw = QuotaRequest { caller: "acme".into(), quota: 100, needed: 3, slice: 7 };
+    assert_eq!(from.draw_quota(draw).await.expect("a draw").granted, 7);
     let held = fill_client_leases(from).await;
     let expected = [list_series(from).await, list_documents(from).await, list_adopted(from).await];
     let records = read_filled_records(from).await;
@@ -38,7 +43,8 @@ pub async fn exercise_move<A: Store, B: Store>(from: &A, to: B) -> B {
     assert_eq!(read_filled_records(&to).await, records, "audit records");
     check_client_leases(&to, &held).await;
     assert_eq!(to.tokens().await, from.tokens().await, "tokens");
-    assert_eq!(to.chains().await, from.chains().await, "chains");
+    assert_eq!(to.drawn_quotas().await, from.drawn_quotas().await, "quotas");
+    check_chains(from, &to).await;
     check_operations(&to).await;
     assert_eq!(from.mark().await, Ok(Some(MoveMark::Left(departure.to_move("to")))));
     assert_eq!(to.mark().await, Ok(None));
@@ -51,15 +57,31 @@ pub async fn exercise_move<A: Store, B: Store>(from: &A, to: B) -> B {
     to
 }
 
+/// The chains go on in the new store, with one record of the move, however often it was interrupted.
+async fn check_chains<A: Store, B: Store>(from: &A, to: &B) {
+    let [old, new] = [from.chains().await, to.chains().await].map(|heads| heads.expect("heads"));
+    let moved = OperationFilter { kind: Some(OperationKind::StoreMoved), ..OperationFilter::default() };
+    let moved = to.operations(moved, None, 10).await.expect("records");
+    let [record] = &*moved else { panic!("{moved:?}") };
+    let OperationRecord { operation, chain, number, .. } = record;
+    assert_eq!((&*operation.caller, operation.before.as_deref()), ("mover", Some("from")));
+    for head in &new {
+        let before = old.iter().find(|old| old.chain == head.chain).map_or(0, |old| old.number);
+        let is_of_move = head.chain == *chain;
+        assert_eq!(head.number, before + u64::from(is_of_move), "{head:?}");
+        assert!(!is_of_move || *number == head.number, "{record:?}");
+    }
+}
+
 /// Marks a store as left, and lets a second run take over from the first.
 async fn depart<A: Store>(from: &A) -> Departure {
     let departure =
-        mark_left(&SystemRuntime, NamedStore::new(from, "from"), "to").await.expect("a departure");
-    let elsewhere = mark_left(&SystemRuntime, NamedStore::new(from, "from"), "elsewhere").await;
+        mark_left(&SystemRuntime, MOVER, NamedStore::new(from, "from"), "to").await.expect("a departure");
+    let elsewhere = mark_left(&SystemRuntime, MOVER, NamedStore::new(from, "from"), "elsewhere").await;
     assert!(matches!(elsewhere, Err(MoveError::LeftBefore { .. })), "one move at a time: {elsewhere:?}");
     let late = departure;
     let departure =
-        mark_left(&SystemRuntime, NamedStore::new(from, "from"), "to").await.expect("a departure");
+        mark_left(&SystemRuntime, MOVER, NamedStore::new(from, "from"), "to").await.expect("a departure");
     assert!(
         late.id == departure.id && late.run != departure.run && !departure.is_new,
         "the same move, another run"
@@ -78,7 +100,8 @@ async fn check_move_is_over<A: Store, B: Store>(from: &A, to: &B, departure: &De
     );
     let late = to.import_page(departure.run, MovePage::Documents(Vec::new())).await;
     assert_eq!(late, Ok(false), "a late run writes no page into a store that serves");
-    let leaving = mark_left(&SystemRuntime, NamedStore::new(to, "to"), "from").await.expect("a departure");
+    let leaving =
+        mark_left(&SystemRuntime, MOVER, NamedStore::new(to, "to"), "from").await.expect("a departure");
     let back = move_store(NamedStore::new(to, "to"), NamedStore::new(from, "from"), &leaving, |_| {}).await;
     assert!(
         matches!(back, Err(MoveError::NotEmpty(_))),

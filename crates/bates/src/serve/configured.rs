@@ -19,7 +19,11 @@ const PAGE: usize = 1_000;
 pub(super) async fn record_change<S: Store>(machine: &Machine<S>, config: &Config) -> Result<()> {
     let (rights, series) = (describe_rights(config), describe_series(machine));
     for (subject, state) in [("rights and records", rights), ("series", series)] {
-        let before = last_recorded(machine, subject).await?;
+        let before = last_recorded(machine, subject).await.unwrap_or_else(|error| {
+            let hint = "check it with `bates audit verify`";
+            crate::output::print_note(&format!("the operations log cannot be read: {error}; {hint}"));
+            None
+        });
         let actor = Actor { caller: "configuration", channel: Channel::Server };
         let operation = machine.operation(actor, OperationKind::ConfigurationChanged, None).on(subject);
         let operation = operation.between(None, Some(&state.to_string()));
@@ -66,6 +70,7 @@ fn describe_rights(config: &Config) -> Value {
         "openg2p_without_secret": config.openg2p_without_secret,
         "operations_retention_days": config.operations_retention.map(|time| time.as_secs() / 86_400),
         "tokens": tokens,
+        "secret_marks": config.access.secret_marks(),
     })
 }
 

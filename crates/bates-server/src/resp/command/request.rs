@@ -13,6 +13,7 @@ use bates_core::{
 use super::super::session::Session;
 use super::lpop::{self, LIST_MAX};
 use super::{Call, Outcome, Reply, incr, parse_count, printable, validate};
+use crate::access::Caller;
 use crate::defense::answer_bytes;
 
 pub(in super::super) struct Request {
@@ -184,32 +185,43 @@ impl Request {
         }
         let date = if let Target::Series { date, .. } = target { date.map(Day::date) } else { None };
         let params = ScopeParams { parameters: &target.parameters(&entry), date };
-        let actor = Actor::resp(session.caller().name());
-        let caller = session.caller();
-        let outcome = match action {
-            Action::Take(_) if !entry.numbers_are_positions() => return refuse_increment(&mut reply, &entry),
-            // All or none: the answer is only the last number.
-            Action::Take(count) => {
-                let take = async { Ok(machine.take(&entry, params, count, actor).await?) };
-                let taken = caller.take_within_allowance(machine, count, take, |_| count).await;
-                taken.map(|taken| incr::answer(&mut reply, &taken))
-            }
-            Action::Pop(count) => {
-                let wanted = count.unwrap_or(1);
-                let take = async { Ok(machine.next(&entry, params, wanted, actor).await?) };
-                let got = |numbers: &Numbers| numbers.len() as u64;
-                let numbers = caller.take_within_allowance(machine, wanted, take, got).await;
-                numbers.map(|numbers| lpop::answer(&mut reply, count, &numbers))
-            }
-            Action::Inspect(answer) => {
-                let peek = machine.peek(&entry, params).await.map_err(Refusal::from);
-                peek.map(|peek| answer(&mut reply, &entry, &peek))
-            }
-            Action::Validate(text) => return validate::answer(&mut reply, &entry, &text),
-        };
-        if let Err(Refusal { code, sentence }) = outcome {
+        if let Err(Refusal { code, sentence }) =
+            action.run(&mut reply, session.caller(), machine, &entry, params).await
+        {
             refuse(&mut reply, code, sentence);
         }
+    }
+}
+
+impl Action {
+    async fn run<S: Store>(
+        self,
+        reply: &mut Reply<'_>,
+        caller: &Caller,
+        machine: &Machine<S>,
+        entry: &SeriesEntry,
+        params: ScopeParams<'_>,
+    ) -> Result<(), Refusal> {
+        let actor = Actor::resp(caller.name());
+        match self {
+            Self::Take(_) if !entry.numbers_are_positions() => refuse_increment(reply, entry),
+            // All or none: the answer is only the last number.
+            Self::Take(count) => {
+                let take = async { Ok::<_, Refusal>(machine.take(entry, params, count, actor).await?) };
+                let taken = caller.take_within_allowance(machine, count, take, |_| count).await;
+                incr::answer(reply, &taken?);
+            }
+            Self::Pop(count) => {
+                let wanted = count.unwrap_or(1);
+                let take = async { Ok::<_, Refusal>(machine.next(entry, params, wanted, actor).await?) };
+                let got = |numbers: &Numbers| numbers.len() as u64;
+                let numbers = caller.take_within_allowance(machine, wanted, take, got).await;
+                lpop::answer(reply, count, &numbers?);
+            }
+            Self::Inspect(answer) => answer(reply, entry, &machine.peek(entry, params).await?),
+            Self::Validate(text) => validate::answer(reply, entry, &text),
+        }
+        Ok(())
     }
 }
 

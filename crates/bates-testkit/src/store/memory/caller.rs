@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use bates_core::{CallerStore, CallerToken, Operation, QuotaDraw, QuotaRequest, StoreError, TokenChange};
+use bates_core::{
+    CallerStore, CallerToken, DrawnQuota, Operation, QuotaDraw, QuotaRequest, StoreError, TokenChange,
+};
 
 use super::MemoryStore;
 
@@ -39,5 +41,15 @@ impl CallerStore for MemoryStore {
         *drawn += granted;
         let ends = u64::try_from((*day + 1) * DAY_SECONDS - now).unwrap_or_default();
         Ok(QuotaDraw { granted, day_ends_in: Duration::from_secs(ends) })
+    }
+
+    async fn drawn_quotas(&self) -> Result<Vec<DrawnQuota>, StoreError> {
+        let data = self.data();
+        let quota = |(caller, (day, drawn)): (&Box<str>, &(i64, u64))| DrawnQuota {
+            caller: caller.clone(),
+            day: *day,
+            drawn: *drawn,
+        };
+        Ok(data.quotas.iter().map(quota).collect())
     }
 }

@@ -126,11 +126,11 @@ impl Data {
                 self.gaps.extend(gaps.into_iter().map(|gap| (key(&gap), gap)));
             }
             MovePage::Records(records) => self.write_records(records),
-            MovePage::Tokens(tokens) => self.write_tokens(tokens),
-            MovePage::Operations(records) => self.write_operations(records),
-            MovePage::Chains(heads) => {
-                self.chains.extend(heads.into_iter().map(|head| (head.chain.clone(), head)));
-            }
+            MovePage::Tokens(_)
+            | MovePage::Quotas(_)
+            | MovePage::Operations(_)
+            | MovePage::Chains(_)
+            | MovePage::Arrival(_) => self.write_of_callers(page),
             MovePage::ClientLeases(leases) => {
                 self.client_leases.extend(leases.into_iter().map(|lease| (lease.id, lease)));
             }
@@ -142,6 +142,27 @@ impl Data {
             }
         }
         Ok(())
+    }
+
+    /// Tokens, their quotas, and the log of what callers changed.
+    fn write_of_callers(&mut self, page: MovePage) {
+        match page {
+            MovePage::Tokens(tokens) => self.write_tokens(tokens),
+            MovePage::Operations(records) => self.write_operations(records),
+            MovePage::Chains(heads) => {
+                for head in heads {
+                    let known = self.chains.entry(head.chain.clone()).or_insert_with(|| head.clone());
+                    if known.number < head.number {
+                        *known = head;
+                    }
+                }
+            }
+            MovePage::Quotas(quotas) => {
+                self.quotas.extend(quotas.into_iter().map(|quota| (quota.caller, (quota.day, quota.drawn))));
+            }
+            MovePage::Arrival(operation) => self.append(Some(operation)),
+            _ => {}
+        }
     }
 
     fn write_records(&mut self, records: Vec<AuditRecord>) {

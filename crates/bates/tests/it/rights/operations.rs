@@ -105,7 +105,19 @@ fn a_start_with_another_configuration_is_recorded_and_one_with_the_same_is_not()
     let changed = [("BATES_SECRET", SHARED), ("BATES_SERIES__SHORT__AUDIT", "true")];
     let server = Server::start_with(data.path(), "127.0.0.1:0", &changed);
     let expected = ("configuration_changed".to_owned(), "configuration".to_owned());
-    assert_eq!(kinds(server.http), [expected.clone(), expected.clone(), expected]);
+    assert_eq!(kinds(server.http), [expected.clone(), expected.clone(), expected.clone()]);
+    server.stop();
+    const OTHER: &str = "another shared secret";
+    let changed = [("BATES_SECRET", OTHER), ("BATES_SERIES__SHORT__AUDIT", "true")];
+    let server = Server::start_with(data.path(), "127.0.0.1:0", &changed);
+    let (_, log) = ask_as(server.http, OTHER, "GET /v1/operations", "");
+    let operations = log["operations"].as_array().unwrap();
+    assert!(operations.len() == 4 && !log.to_string().contains(OTHER), "{log}");
+    let marks = |state: &str| {
+        let state: Value = serde_json::from_str(operations[3][state].as_str().unwrap()).unwrap();
+        state["secret_marks"]["the shared secret"].as_str().unwrap().to_owned()
+    };
+    assert_ne!(marks("before"), marks("after"), "another secret");
 }
 
 /// Removes or changes each row of a stopped store in turn, as someone with a shell could.
@@ -130,6 +142,8 @@ fn a_removed_or_changed_row_of_a_data_folder_is_found() {
         "UPDATE operation SET number = number + 10",
         "UPDATE operation_chain SET number = 5, digest = (SELECT digest FROM operation WHERE number = 5)",
         "DELETE FROM operation_chain",
+        "UPDATE operation SET series = '' WHERE number = 4",
+        "UPDATE operation SET kind = 'nothing'",
     ];
     for sql in tampering {
         let copy = tempfile::tempdir().unwrap();
