@@ -35,22 +35,28 @@ pub(super) fn page(transaction: &Transaction<'_>, page: &MovePage) -> WriteResul
         MovePage::Keys(keys) => each(transaction, keys, |key| &key.scope_id.series, key),
         MovePage::Gaps(gaps) => each(transaction, gaps, |gap| &gap.scope_id.series, gap),
         MovePage::Records(records) => audit::record(transaction, records),
-        MovePage::Tokens(tokens) => {
-            tokens.iter().try_for_each(|token| Ok(caller::insert(transaction, token)?))
-        }
-        MovePage::Operations(records) => {
-            records.iter().try_for_each(|record| Ok(operation::insert(transaction, record)?))
-        }
-        MovePage::Chains(heads) => {
-            heads.iter().try_for_each(|head| Ok(operation::put_head(transaction, head)?))
-        }
-        MovePage::Quotas(quotas) => {
-            quotas.iter().try_for_each(|quota| Ok(caller::put_quota(transaction, quota)?))
-        }
-        MovePage::Arrival(operation) => Ok(operation::append(transaction, Some(operation))?),
+        MovePage::Tokens(_)
+        | MovePage::Quotas(_)
+        | MovePage::Operations(_)
+        | MovePage::Chains(_)
+        | MovePage::Arrival(_) => Ok(of_callers(transaction, page)?),
         MovePage::ClientLeases(leases) => {
             leases.iter().try_for_each(|lease| client_lease::put(transaction, lease, &UsedLeases::default()))
         }
+    }
+}
+
+/// Tokens, their quotas, and the log of what callers changed.
+fn of_callers(transaction: &Transaction<'_>, page: &MovePage) -> Result<()> {
+    match page {
+        MovePage::Tokens(tokens) => tokens.iter().try_for_each(|token| caller::insert(transaction, token)),
+        MovePage::Quotas(quotas) => quotas.iter().try_for_each(|quota| caller::put_quota(transaction, quota)),
+        MovePage::Operations(records) => {
+            records.iter().try_for_each(|record| operation::insert(transaction, record))
+        }
+        MovePage::Chains(heads) => heads.iter().try_for_each(|head| operation::put_head(transaction, head)),
+        MovePage::Arrival(arrival) => operation::append(transaction, Some(arrival)),
+        _ => Ok(()),
     }
 }
 
