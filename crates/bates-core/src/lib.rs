@@ -62,7 +62,9 @@ pub use lease::{
     LeaseGrant, LeaseOwner, LeaseRequest, UsedLeases,
 };
 pub use ledger::{Grant, GrantError, GrantPurpose, GrantRequest, ReleaseOutcome, ReleaseRequest};
-pub use machine::{IdentifierMatch, Machine, NextError, NotCached, Numbers, Peek, PreparedScope};
+pub use machine::{
+    IdentifierMatch, Machine, NextError, NotCached, Numbers, Peek, PoppedNumbers, PreparedScope,
+};
 pub use moving::{
     Departure, MarkChange, Move, MoveError, MoveMark, MovePage, MoveProgress, MovedAdoptions, MovedDocument,
     MovedKey, MovedScope, NamedStore, PinnedSeries, cancel_departure, mark_left, move_store,

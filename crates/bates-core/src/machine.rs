@@ -30,7 +30,7 @@ use crate::series::{
 use crate::store::{MeasuredStore, Store};
 pub(crate) use take::{NumberedRange, TakenNumbers, UnclaimedPositions};
 
-pub use cached::{NotCached, PreparedScope};
+pub use cached::{NotCached, PoppedNumbers, PreparedScope};
 pub use numbers::Numbers;
 pub use peek::{IdentifierMatch, Peek};
 

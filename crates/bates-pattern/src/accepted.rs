@@ -5,9 +5,6 @@ use crate::position::Position;
 use crate::scope::Scope;
 use crate::shuffle::{SHUFFLE_BATCH_LEN, Shuffle, Tweak};
 
-/// Short ranges are permuted in a smaller batch, so that a few numbers take less time than a full batch.
-const SMALL_BATCH_LEN: usize = 8;
-
 /// The accepted positions of a range, in order. Returned by [`Scope::accepted`].
 #[derive(Debug)]
 pub struct AcceptedPositions<'s> {
@@ -69,22 +66,16 @@ impl<'s> AcceptedPositions<'s> {
         if count == 0 {
             return None;
         }
-        let first = SHUFFLE_BATCH_LEN - count;
-        match count {
-            1 => self.values[first] = shuffle.permute(tweak, u128::from(self.next)),
-            2..=SMALL_BATCH_LEN => self.refill_last::<SMALL_BATCH_LEN>(shuffle, tweak, count),
-            _ => self.refill_last::<SHUFFLE_BATCH_LEN>(shuffle, tweak, count),
+        self.unread = SHUFFLE_BATCH_LEN - count;
+        let batch = &mut self.values[self.unread..];
+        for (index, at) in batch.iter_mut().zip(self.next..) {
+            *index = u128::from(at);
+        }
+        match batch {
+            [index] => *index = shuffle.permute(tweak, *index),
+            batch => shuffle.permute_batch(tweak, batch),
         }
         self.next += count as u64;
-        self.unread = first;
         Some(())
-    }
-
-    /// Permutes N values; only the last `count` are used.
-    fn refill_last<const N: usize>(&mut self, shuffle: &Shuffle, tweak: Tweak, count: usize) {
-        let mut values: [u128; N] =
-            std::array::from_fn(|lane| u128::from(self.next) + (lane + count).saturating_sub(N) as u128);
-        shuffle.permute_batch(tweak, &mut values);
-        self.values[SHUFFLE_BATCH_LEN - N..].copy_from_slice(&values);
     }
 }

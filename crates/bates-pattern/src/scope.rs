@@ -234,7 +234,7 @@ impl Scope {
         let template = self.pattern.compiled_template();
         let reject = self.pattern.reject();
         let start = out.len();
-        out.extend_from_slice(self.head.as_bytes());
+        append(out, self.head.as_bytes());
         let seq_start = out.len();
         template.seq.alphabet.write(value, template.seq.width.unwrap_or(0), out);
         let seq_end = out.len();
@@ -242,14 +242,22 @@ impl Scope {
         if template.check.is_some() && reject.rejects_prefix(&out[seq_start..]) {
             return false;
         }
-        out.extend_from_slice(self.between.as_bytes());
+        append(out, self.between.as_bytes());
         let check = template.check_text(&out[start..]);
-        out.extend_from_slice(check.as_bytes());
-        out.extend_from_slice(self.tail.as_bytes());
+        append(out, check.as_bytes());
+        append(out, self.tail.as_bytes());
         reject.is_empty() || {
             let mut body = [0; NUMBER_PART_BYTES_MAX];
             reject.accepts(join_number_part(&mut body, &out[seq_start..seq_end], check.as_bytes()))
         }
+    }
+}
+
+/// Most parts of most patterns are empty, and a copy of nothing costs a call.
+#[inline]
+fn append(out: &mut Vec<u8>, text: &[u8]) {
+    if !text.is_empty() {
+        out.extend_from_slice(text);
     }
 }
 

@@ -3,6 +3,7 @@
 
 use tokio::sync::oneshot;
 
+use super::ahead::NumbersAhead;
 use super::closing::SealedCell;
 use super::held::HeldPositions;
 use super::inline_key::InlineKey;
@@ -19,19 +20,19 @@ const GROWTH: u64 = 8;
 
 pub(super) struct Cell {
     pub(super) held: HeldPositions,
-    /// When no more positions than this are held, the next range is fetched.
-    watermark: u64,
     pub(super) series: Series,
     /// In order of arrival: callers never overtake one that waits.
     pub(super) waiters: Option<Box<WaitQueue>>,
+    /// Of a busy scope.
+    pub(super) ahead: Option<Box<NumbersAhead>>,
     scope: InlineKey,
     /// The cursor's version after the last grant; 0 before the first.
     version: u64,
+    /// When no more positions than this are held, the next range is fetched.
+    watermark: u32,
     /// How often the range size has grown by `GROWTH`.
-    growths: u8,
+    pub(super) growths: u8,
     refill: RefillState,
-    /// Whether positions were held when the last refill was requested.
-    held_at_request: bool,
     is_exhausted: bool,
     /// Whether a caller used it since the last eviction.
     pub(super) is_used: bool,
@@ -41,7 +42,10 @@ pub(super) struct Cell {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum RefillState {
     None,
-    UnderWay,
+    UnderWay {
+        /// Whether positions were held when it was requested.
+        were_held: bool,
+    },
     /// Under way, and its grant must not be used.
     Discarded,
 }
@@ -70,14 +74,14 @@ impl Cell {
     pub(super) fn new(series: Series, scope: &str) -> Self {
         Self {
             held: HeldPositions::default(),
-            watermark: 0,
             series,
             waiters: None,
+            ahead: None,
             scope: InlineKey::new(scope),
             version: 0,
+            watermark: 0,
             growths: 0,
             refill: RefillState::None,
-            held_at_request: false,
             is_exhausted: false,
             is_used: false,
         }
@@ -108,7 +112,7 @@ impl Cell {
                 return Some((TakeOutcome::Answered(Ok(taken)), self.refill_if_low()));
             }
             // A refill for each run that fits no held range would leave more and more short ranges in memory.
-            if wanted.is_run() && is_unique && !must_wait && self.held.count() > self.watermark {
+            if wanted.is_run() && is_unique && !must_wait && self.held.count() > self.watermark.into() {
                 return None;
             }
         }
@@ -132,7 +136,7 @@ impl Cell {
             Ok(Grant { range, version, adopted }) => {
                 self.version = version;
                 let free = range.count() - adopted.len() as u64;
-                self.watermark = self.series.limits().watermark(free);
+                self.watermark = u32::try_from(self.series.limits().watermark(free)).unwrap_or(u32::MAX);
                 // Only grants make ranges grow: an outage must not make a crash skip more.
                 self.growths = self.growths.saturating_add(1);
                 self.held.hold(range, adopted.iter().map(|position| position.value()));
@@ -141,7 +145,7 @@ impl Cell {
             Err(GrantError::Exhausted { held_elsewhere, .. }) => {
                 self.serve_remainder(held_elsewhere);
                 if self.waiters.is_none() {
-                    return self.refill_if_drained(held_elsewhere);
+                    return self.refill_if_drained(ended, held_elsewhere);
                 }
             }
             Err(error) => {
@@ -160,12 +164,12 @@ impl Cell {
 
     /// Requests once more if all held positions were handed out meanwhile, so that the store learns it: while it believes
     /// that this node holds positions, it tells other nodes that the space may not be exhausted.
-    fn refill_if_drained(&mut self, held_elsewhere: bool) -> Option<RefillRequest> {
+    fn refill_if_drained(&mut self, ended: RefillState, held_elsewhere: bool) -> Option<RefillRequest> {
         if !self.held.is_empty() {
             // The next call that takes positions tries again, not a loop.
             return None;
         }
-        if self.held_at_request {
+        if !matches!(ended, RefillState::UnderWay { were_held: false }) {
             return Some(self.request_refill(1, 0));
         }
         self.is_exhausted = !held_elsewhere;
@@ -209,7 +213,7 @@ impl Cell {
 
     /// Gives up all held positions, and those of a refill under way.
     pub(super) fn discard(&mut self) -> Vec<PositionRange> {
-        if self.refill == RefillState::UnderWay {
+        if matches!(self.refill, RefillState::UnderWay { .. }) {
             self.refill = RefillState::Discarded;
         }
         self.held.take_all()
@@ -222,7 +226,7 @@ impl Cell {
     #[inline]
     pub(super) fn refill_if_low(&mut self) -> Option<RefillRequest> {
         let held = self.held.count();
-        if held > self.watermark && self.waiters.is_none() || self.refill != RefillState::None {
+        if held > self.watermark.into() && self.waiters.is_none() || self.refill != RefillState::None {
             return None;
         }
         self.refill_if_needed(held)
@@ -232,7 +236,7 @@ impl Cell {
     fn refill_if_needed(&mut self, held: u64) -> Option<RefillRequest> {
         let wanted = self.waiters.as_ref().map_or(0, |queue| queue.wanted);
         let run = self.waiters.as_ref().and_then(|queue| queue.first_run());
-        let is_low = run.is_some() || wanted > held || self.version > 0 && held <= self.watermark;
+        let is_low = run.is_some() || wanted > held || self.version > 0 && held <= self.watermark.into();
         if self.is_exhausted || !is_low {
             return None;
         }
@@ -244,7 +248,7 @@ impl Cell {
 
     fn request_refill(&mut self, count: u64, count_needed: u64) -> RefillRequest {
         let held_from = self.held.first();
-        (self.refill, self.held_at_request) = (RefillState::UnderWay, held_from.is_some());
+        self.refill = RefillState::UnderWay { were_held: held_from.is_some() };
         let (scope_id, series) = (self.scope_id(), self.series.clone());
         RefillRequest { scope_id, series, count, count_needed, held_from, release: None }
     }

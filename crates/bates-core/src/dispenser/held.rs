@@ -70,12 +70,29 @@ impl HeldPositions {
         Some(taken)
     }
 
+    /// The first range, if any.
+    #[inline]
+    pub(super) fn first_range(&self) -> Option<PositionRange> {
+        self.front()
+    }
+
+    /// Takes the positions of the first range up to `last`, which is one of them.
+    #[inline]
+    pub(super) fn take_through(&mut self, last: u64) {
+        debug_assert!((self.from..self.to).contains(&last), "a position of the first range");
+        self.from = last + 1;
+        if self.from == self.to {
+            self.advance();
+        }
+    }
+
     /// Like `take`; in a unique series, also takes a run from a later range.
     pub(super) fn take_anywhere(&mut self, wanted: TakeRequest, is_unique: bool) -> Option<TakenPositions> {
         let taken = self.take(wanted);
         if taken.is_none() && is_unique && wanted.is_run() { self.take_later(wanted.count()) } else { taken }
     }
 
+    #[inline]
     fn front(&self) -> Option<PositionRange> {
         PositionRange::new(self.from, self.to)
     }
@@ -90,6 +107,7 @@ impl HeldPositions {
     }
 
     /// Brings the next range to the front.
+    #[cold]
     fn advance(&mut self) {
         self.from = self.to;
         if let Some(later) = &mut self.later

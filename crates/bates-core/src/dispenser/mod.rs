@@ -8,6 +8,7 @@
 //! Unused positions are *released* (the cursor goes back, or they become a gap) or, after a recall or a restore,
 //! *given up* (reported, and always a gap). Positions taken that reach no caller are *burned*: a gap too.
 
+mod ahead;
 mod burned;
 mod cell;
 mod closing;
@@ -31,12 +32,14 @@ use crate::runtime::SystemRuntime;
 use crate::scope::ScopeKey;
 use crate::series::{Series, SeriesName};
 use crate::store::{MeasuredStore, Store, StoreError, StoreResult};
+use ahead::Rooms;
 use burned::BurnedPositions;
 use cell::Cell;
 use recall::GivenUpRanges;
 use refill::TaskCount;
 use shards::{CellId, Shards};
 
+pub(crate) use ahead::{Popped, Rendering};
 pub use closing::ReleaseReport;
 pub(crate) use take::{TakeRequest, TakeResult};
 
@@ -61,6 +64,7 @@ impl<S> Clone for Dispenser<S> {
 struct Inner<S> {
     store: MeasuredStore<S>,
     shards: Shards,
+    ahead_rooms: Rooms,
     /// Limits the calls that the store grants one by one.
     direct_calls: Semaphore,
     is_closing: AtomicBool,
@@ -87,6 +91,7 @@ impl<S: Store> Dispenser<S> {
         let inner = Inner {
             era: AtomicU64::new(store.era()),
             shards: Shards::new(store.runtime().random()),
+            ahead_rooms: Rooms::default(),
             direct_calls: Semaphore::new(take::CALLS_MAX),
             is_closing: AtomicBool::default(),
             tasks: Arc::default(),

@@ -1,11 +1,14 @@
 //! Positions for one call: from memory or, if that could not keep the promise, granted *directly*, for this call alone.
 
+use std::sync::Arc;
+
 use tokio::sync::SemaphorePermit;
 
-use super::Dispenser;
+use super::ahead::Rendering;
 use super::burned::PendingTake;
 use super::cell::{Cell, TakeOutcome};
 use super::shards::{CellId, NoCell};
+use super::{Dispenser, Popped};
 use crate::error::IssueError;
 use crate::ledger::{Grant, GrantPurpose, ReleaseRequest};
 use crate::range::TakenPositions;
@@ -139,6 +142,46 @@ impl<S: Store> Dispenser<S> {
         let (taken, refill) = self.inner.shards.with_cell(id, |cell| cell.try_take(wanted))??;
         self.inner.start_refill(refill);
         Some(taken)
+    }
+
+    /// As [`Dispenser::try_take`], for one number, which a busy scope has rendered already. `open` tells how to render.
+    #[inline]
+    pub(crate) fn try_pop(
+        &self,
+        series: &Series,
+        scope: &str,
+        open: impl FnOnce() -> Option<Rendering>,
+        answer: impl FnOnce(&[u8]),
+    ) -> Option<Popped> {
+        if !self.may_hold(series) {
+            return None;
+        }
+        let (id, rooms) = (CellId { series, scope }, &self.inner.ahead_rooms);
+        let pop = |cell: &mut Cell| cell.try_pop(series, rooms, open, answer);
+        let (popped, refill) = self.inner.shards.with_cell(id, pop)??;
+        self.inner.start_refill(refill);
+        Some(popped)
+    }
+
+    /// As [`Dispenser::try_take`], with the way to render them if the scope has it.
+    pub(crate) fn try_take_to_render(
+        &self,
+        series: &Series,
+        scope: &str,
+        count: u64,
+        open: impl FnOnce() -> Option<Rendering>,
+    ) -> Option<(TakenPositions, Option<Arc<Rendering>>)> {
+        if count == 0 || !self.may_hold(series) {
+            return None;
+        }
+        let rooms = &self.inner.ahead_rooms;
+        let take = |cell: &mut Cell| {
+            let taken = cell.try_take(TakeRequest::Any(count))?;
+            Some((taken, cell.rendering(series, rooms, open)))
+        };
+        let ((taken, refill), rendering) = self.inner.shards.with_cell(CellId { series, scope }, take)??;
+        self.inner.start_refill(refill);
+        Some((taken, rendering))
     }
 
     fn check_process(&self, call: Call<'_>) -> Result<(), IssueError> {

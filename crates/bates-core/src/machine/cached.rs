@@ -1,11 +1,13 @@
 //! The hot path: numbers from memory, for callers that must not wait.
 
+use std::sync::Arc;
+
 use bates_pattern::{Position, Scope};
 use jiff::Timestamp;
 
 use super::Machine;
-use crate::dispenser::TakeRequest;
-use crate::range::TakenPositions;
+use crate::dispenser::{Popped, Rendering, TakeRequest};
+use crate::range::{PositionRange, TakenPositions};
 use crate::scope::{ScopeError, ScopeKey, ScopeParams};
 use crate::series::{OpenScope, SeriesEntry};
 use crate::store::Store;
@@ -33,6 +35,28 @@ pub enum NotCached {
     Stopping,
     #[error(transparent)]
     Scope(#[from] ScopeError),
+}
+
+/// Numbers taken from memory.
+#[derive(Debug)]
+pub struct PoppedNumbers {
+    taken: TakenPositions,
+    rendering: Arc<Rendering>,
+}
+
+impl PoppedNumbers {
+    #[expect(clippy::len_without_is_empty, reason = "there is at least one")]
+    pub fn len(&self) -> usize {
+        usize::try_from(self.taken.count()).unwrap_or(usize::MAX)
+    }
+
+    /// Appends the value of each, in order; before each, `begin` appends what stands before a value of that length, and after
+    /// each comes `end`.
+    pub fn append(&self, out: &mut Vec<u8>, begin: impl Fn(&mut Vec<u8>, usize), end: &[u8]) {
+        for range in self.taken.ranges() {
+            self.rendering.append(range, out, &begin, end);
+        }
+    }
 }
 
 impl PreparedScope {
@@ -94,6 +118,59 @@ impl<S: Store> Machine<S> {
         let taken = self.dispenser.try_take_request(&entry.series, scope, TakeRequest::Run(count))?;
         entry.counts.add_issued(count);
         Some(taken)
+    }
+
+    /// The next number of a scope, if held in memory. `scope` is its key.
+    #[inline]
+    pub fn try_pop(&self, entry: &SeriesEntry, scope: &str, mut answer: impl FnMut(&[u8])) -> Option<()> {
+        if entry.bypasses_hot_path {
+            return None;
+        }
+        loop {
+            let open = || entry.rendering(scope);
+            match self.dispenser.try_pop(&entry.series, scope, open, &mut answer)? {
+                Popped::Answered(_) => break,
+                // A rejected position is neither a number nor a gap.
+                Popped::Position(position) if self.render_one(entry, scope, position, &mut answer)? => break,
+                Popped::Position(_) => {}
+            }
+        }
+        entry.counts.add_issued(1);
+        Some(())
+    }
+
+    /// Returns whether the rules accept the position. `None`: the series was changed, and has no such scope any more.
+    #[inline(never)]
+    fn render_one(
+        &self,
+        entry: &SeriesEntry,
+        scope: &str,
+        position: u64,
+        answer: &mut impl FnMut(&[u8]),
+    ) -> Option<bool> {
+        let range = PositionRange::new(position, position + 1)?;
+        let Some(rendering) = entry.rendering(scope) else {
+            self.dispenser.burn(&entry.series.scope_id(&ScopeKey::from_store(scope)), [range]);
+            return None;
+        };
+        let mut text = Vec::with_capacity(64);
+        Some(rendering.render_one(range, &mut text).map(answer).is_some())
+    }
+
+    /// The next `count` numbers of a scope, if held in memory. `None` also for rules that reject numbers: then it is not known
+    /// how many positions they need.
+    pub fn try_pop_many(&self, entry: &SeriesEntry, scope: &str, count: u64) -> Option<PoppedNumbers> {
+        if entry.bypasses_hot_path || !entry.spec.reject.is_empty() {
+            return None;
+        }
+        let (taken, rendering) =
+            self.dispenser.try_take_to_render(&entry.series, scope, count, || entry.rendering(scope))?;
+        let Some(rendering) = rendering.or_else(|| entry.rendering(scope).map(Arc::new)) else {
+            self.dispenser.burn(&entry.series.scope_id(&ScopeKey::from_store(scope)), taken.ranges());
+            return None;
+        };
+        entry.counts.add_issued(count);
+        Some(PoppedNumbers { taken, rendering })
     }
 
     /// Starts fetching the first numbers of the scope of `key`, so that callers with many keys wait once.

@@ -85,7 +85,7 @@ impl KeyTemplate {
     }
 
     /// Appends the canonical key of the scope that a key of this template names; see [`crate::ScopeKey`].
-    pub(crate) fn write_scope(&self, key: &str, scope: &mut String) {
+    pub fn write_scope(&self, key: &str, scope: &mut String) {
         for index in &self.by_name {
             let Some((name, value)) = self.read(key).and_then(|mut pairs| pairs.nth(*index)) else { return };
             let space = if scope.is_empty() { "" } else { " " };

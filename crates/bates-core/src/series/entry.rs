@@ -9,9 +9,10 @@ use tokio::sync::Notify;
 
 use super::{Series, SeriesSpec};
 use crate::counts::Counts;
+use crate::dispenser::Rendering;
 use crate::document::{AssignError, Assignment};
 use crate::ledger::GrantError;
-use crate::scope::{KeyTemplate, ScopeError, ScopeId, ScopeKey, ScopeParams};
+use crate::scope::{KeyTemplate, ScopeError, ScopeId, ScopeKey, ScopeParams, is_value};
 
 /// The elements of a list of numbers: whole identifiers, or their sequence part for programs that add the rest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -132,6 +133,32 @@ impl SeriesEntry {
     /// The business date, in the time zone of the series.
     pub fn date_at(&self, moment: Timestamp) -> Date {
         moment.to_zoned(self.time_zone.clone()).date()
+    }
+
+    /// How the scope with this key is rendered; `None` if the series shows dates or refuses the parameters.
+    pub(crate) fn rendering(&self, scope: &str) -> Option<Rendering> {
+        let pattern = self.series.pattern();
+        let parameters = scope.split(' ').filter_map(|word| word.split_once('='));
+        let shown = parameters.filter(|(name, _)| pattern.parameters().any(|shown| shown == *name));
+        let scope = pattern.scope(shown, None).ok()?;
+        Some(Rendering { series: self.series.clone(), scope, value: self.spec.value })
+    }
+
+    /// Writes the key of the scope with as many parameters as are given. `false` if they are not those of the series, or a
+    /// value could not be read back from a key.
+    pub fn write_scope<'p>(
+        &self,
+        given: usize,
+        value_of: impl Fn(&str) -> Option<&'p str>,
+        scope: &mut String,
+    ) -> bool {
+        scope.clear();
+        for name in &self.parameters {
+            let Some(value) = value_of(name).filter(|value| is_value(value)) else { return false };
+            let space = if scope.is_empty() { "" } else { " " };
+            scope.extend([space, name, "=", value]);
+        }
+        given == self.parameters.len()
     }
 
     /// Parameters that the pattern does not show go into the key only.

@@ -12,6 +12,9 @@ use super::key::Key;
 
 const ROUNDS: u8 = 10;
 
+/// The most values of a batch: AES units with 512 bits encrypt as many blocks at once.
+pub(super) const LANES_MAX: usize = 64;
+
 type Block = Array<u8, U16>;
 
 /// A prepared tweak: the CBC-MAC state with which each round starts. It depends on the key, so `Debug` hides it.
@@ -102,29 +105,54 @@ impl Ff1 {
         self.join(a, b)
     }
 
-    /// As [`Ff1::encrypt`] on each lane; the blocks of a round go through the cipher together.
-    pub(super) fn encrypt_batch<const N: usize>(&self, tweak: Tweak, values: &mut [u128; N]) {
-        let mut a = [0; N];
-        let mut b = [0; N];
-        for lane in 0..N {
-            (a[lane], b[lane]) = self.split(values[lane]);
+    /// As [`Ff1::encrypt`] on each lane, at most [`LANES_MAX`]; the blocks of a round go through the cipher together.
+    pub(super) fn encrypt_batch(&self, tweak: Tweak, values: &mut [u128]) {
+        let (mut a, mut b) = ([0; LANES_MAX], [0; LANES_MAX]);
+        let (mut a, mut b) = (&mut a[..values.len()], &mut b[..values.len()]);
+        for ((a, b), value) in a.iter_mut().zip(&mut *b).zip(&*values) {
+            (*a, *b) = self.split(*value);
         }
         // Blocks are written in place: `map` would copy them, which takes as long as the cipher.
-        let mut blocks = [Block::default(); N];
+        let mut blocks = [Block::default(); LANES_MAX];
+        let blocks = &mut blocks[..values.len()];
         for round in 0..ROUNDS {
-            for lane in 0..N {
-                blocks[lane] = Block::from(self.round_block(tweak, round, b[lane]).to_be_bytes());
+            let state = self.round_block(tweak, round, 0);
+            let (high, low) = (((state >> 64) as u64).to_be_bytes(), state as u64);
+            for (block, b) in blocks.iter_mut().zip(&*b) {
+                let (left, right) = block.split_at_mut(8);
+                left.copy_from_slice(&high);
+                right.copy_from_slice(&(low ^ *b).to_be_bytes());
             }
-            self.cipher.encrypt_batch(&mut blocks);
-            let modulus = self.modulus(round);
-            for lane in 0..N {
-                let y = u128::from_be_bytes(blocks[lane].into());
-                let c = self.add(a[lane], y, modulus);
-                (a[lane], b[lane]) = (b[lane], c);
+            self.cipher.encrypt_batch(blocks);
+            if self.spare_bits == 64 {
+                self.add_narrow(a, blocks, self.modulus(round));
+            } else {
+                self.add_wide(a, blocks, self.modulus(round));
             }
+            std::mem::swap(&mut a, &mut b);
         }
-        for lane in 0..N {
-            values[lane] = self.join(a[lane], b[lane]);
+        for ((a, b), value) in a.iter().zip(&*b).zip(values) {
+            *value = self.join(*a, *b);
+        }
+    }
+
+    fn add_wide(&self, halves: &mut [u64], blocks: &[Block], modulus: u64) {
+        for (half, block) in halves.iter_mut().zip(blocks) {
+            *half = self.add(*half, u128::from_be_bytes((*block).into()), modulus);
+        }
+    }
+
+    /// As [`Ff1::add_wide`], where `y` has 64 bits and the modulus 32: a multiplication by the reciprocal finds a quotient
+    /// that is right or one too low.
+    #[expect(clippy::unused_self, reason = "beside add_wide")]
+    pub(super) fn add_narrow(&self, halves: &mut [u64], blocks: &[Block], modulus: u64) {
+        let reciprocal = u128::from(u64::MAX / modulus);
+        // Below zero it wraps to a great value, so the smaller one is right; no branch is needed.
+        let reduce = |value: u64| value.min(value.wrapping_sub(modulus));
+        for (half, block) in halves.iter_mut().zip(blocks) {
+            let y = u64::from_be_bytes(*block.first_chunk().expect("a block has 16 bytes"));
+            let quotient = ((u128::from(y) * reciprocal) >> 64) as u64;
+            *half = reduce(reduce(*half + (y - quotient * modulus)));
         }
     }
 

@@ -13,8 +13,9 @@ pub use key::{Key, KeyError};
 /// The largest space that can be shuffled: 31 digits, or 32 with a check digit.
 pub const SHUFFLE_SIZE_MAX: u128 = 10_u128.pow(31);
 
-/// The fastest batch size for [`Shuffle::permute_batch`]: processors encrypt several AES blocks at once.
-pub const SHUFFLE_BATCH_LEN: usize = 32;
+/// The largest batch for [`Shuffle::permute_batch`], and the fastest for each value: processors encrypt several AES blocks
+/// at once.
+pub const SHUFFLE_BATCH_LEN: usize = ff1::LANES_MAX;
 
 /// A keyed permutation of `0..size`.
 #[derive(Clone, Debug)]
@@ -80,8 +81,9 @@ impl Shuffle {
         index
     }
 
-    /// Replaces each index by its value. Panics unless every index is below the size.
-    pub fn permute_batch<const N: usize>(&self, tweak: Tweak, indices: &mut [u128; N]) {
+    /// Replaces each index by its value. Panics if there are more than [`SHUFFLE_BATCH_LEN`], or unless every index is below
+    /// the size.
+    pub fn permute_batch(&self, tweak: Tweak, indices: &mut [u128]) {
         assert!(indices.iter().all(|index| *index < self.size), "an index lies inside the space");
         self.ff1.encrypt_batch(tweak, indices);
         for value in indices {

@@ -87,15 +87,41 @@ proptest! {
         }
     }
 
+    /// Sizes of every length, because narrow halves are added in another way.
     #[test]
-    fn a_batch_equals_its_single_values(secret: [u8; 16], size in 2_u128..=SHUFFLE_SIZE_MAX, seeds: [u128; SHUFFLE_BATCH_LEN]) {
-        let shuffle = Shuffle::new(&Key::new(&secret).unwrap(), size).unwrap();
+    fn a_batch_equals_its_single_values(
+        secret: [u8; 16],
+        size in 2_u128..=SHUFFLE_SIZE_MAX,
+        shift in 0_u32..102,
+        is_field: bool,
+        seeds in prop::collection::vec(any::<u128>(), 1..=SHUFFLE_BATCH_LEN),
+    ) {
+        let key = Key::new(&secret).unwrap();
+        let size = (size >> shift).max(2);
+        let field = Shuffle::of_field(&key, 2 + (size % 93) as u8, 1 + shift % 15);
+        let shuffle = field.ok().filter(|_| is_field).unwrap_or_else(|| Shuffle::new(&key, size).unwrap());
         let tweak = shuffle.tweak(b"scope");
-        let mut batch = seeds.map(|seed| seed % size);
-        let singles = batch.map(|index| shuffle.permute(tweak, index));
+        let indices: Vec<u128> = seeds.iter().map(|seed| seed % shuffle.size()).collect();
+        let mut batch = indices.clone();
         shuffle.permute_batch(tweak, &mut batch);
-        prop_assert_eq!(batch, singles);
-        prop_assert_eq!(batch.map(|value| shuffle.invert(tweak, value)), seeds.map(|seed| seed % size));
+        for (value, index) in batch.into_iter().zip(indices) {
+            prop_assert_eq!(value, shuffle.permute(tweak, index));
+            prop_assert_eq!(shuffle.invert(tweak, value), index);
+        }
+    }
+
+    /// Every modulus of a half with up to 32 bits, also where the reciprocal is least exact.
+    #[test]
+    fn narrow_halves_are_added_as_wide_ones(modulus in 2_u64..=1 << 32, y: u64, half: u64) {
+        let ff1 = Ff1::new(&key(KEY_128), 62, 6);
+        for (modulus, y) in [(modulus, y), (modulus, u64::MAX), ((1 << 32) - modulus % 64, y), (2 + modulus % 64, u64::MAX - y % 64)] {
+            let half = half % modulus;
+            let mut block = [0; 16];
+            block[..8].copy_from_slice(&y.to_be_bytes());
+            let mut narrow = [half];
+            ff1.add_narrow(&mut narrow, &[block.into()], modulus);
+            prop_assert_eq!(u128::from(narrow[0]), (u128::from(half) + u128::from(y)) % u128::from(modulus));
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::io::Write as _;
 
-use bates_core::ErrorCode;
+use bates_core::{ErrorCode, PoppedNumbers};
 
 /// The protocol version of a connection; `HELLO 3` changes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,6 +68,12 @@ impl<'o> Reply<'o> {
     pub fn bulk(&mut self, bytes: &[u8]) {
         self.header(b'$', bytes.len());
         self.body(bytes);
+    }
+
+    /// Each number as a bulk string.
+    pub(super) fn bulks(&mut self, numbers: &PoppedNumbers) {
+        let begin = |out: &mut Vec<u8>, length| Reply::new(out, Protocol::Resp2).header(b'$', length);
+        numbers.append(self.out, begin, b"\r\n");
     }
 
     pub(super) fn pairs<'t>(&mut self, pairs: impl IntoIterator<Item = (&'t str, &'t str)>) {

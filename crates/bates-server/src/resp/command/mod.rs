@@ -15,6 +15,7 @@ mod incrby;
 mod info;
 mod llen;
 mod lpop;
+mod memory;
 mod next;
 mod peek;
 mod ping;
@@ -89,7 +90,8 @@ fn run<S: Store>(spec: &Spec, call: &mut Call<'_>, machine: &Machine<S>) -> Outc
     let outcome = match spec.handler {
         Handler::Incr => incr::run(1, spec.class.right, call, machine),
         Handler::IncrBy => incrby::run(spec.class.right, call, machine),
-        Handler::Pop => lpop::run(call),
+        Handler::Pop => lpop::run(spec.class.right, call, machine),
+        Handler::Next => next::run(call, machine),
         Handler::Inspect(answer) => Action::Inspect(answer).defer_by_key(call),
         Handler::Execute(run) | Handler::Login(run) => run(call),
         Handler::Answer(run) => {

@@ -4,10 +4,10 @@
 use bates_core::{Peek, Right, SeriesEntry};
 
 use super::{
-    Call, Outcome, Reply, auth, client, commands, config, echo, exists, get, hello, llen, next, peek, ping,
-    quit, reset, select, r#type, validate,
+    Call, Outcome, Reply, auth, client, commands, config, echo, exists, get, hello, llen, peek, ping, quit,
+    reset, select, r#type, validate,
 };
-use Handler::{Answer, Execute, Incr, IncrBy, Info, Inspect, Login, Pop, Time};
+use Handler::{Answer, Execute, Incr, IncrBy, Info, Inspect, Login, Next, Pop, Time};
 
 pub(super) struct Spec {
     pub(super) handler: Handler,
@@ -37,6 +37,8 @@ pub(super) enum Handler {
     Incr,
     IncrBy,
     Pop,
+    /// Names a scope by its series and parameters.
+    Next,
     Time,
     Info,
     /// Shows the state of the scope of a key.
@@ -67,7 +69,7 @@ pub(super) static TABLE: [Spec; 23] = [
     spec(Inspect(llen::answer), "llen", 2, READ, "list", "How many numbers a scope has left."),
     spec(Inspect(exists::answer), "exists", 2, READ, "generic", "Whether a scope has issued numbers."),
     spec(Inspect(r#type::answer), "type", 2, READ, "generic", "The Redis type of a scope."),
-    spec(Execute(next::run), "bates.next", -2, WRITE, "bates", "The next numbers of a scope, by its series."),
+    spec(Next, "bates.next", -2, WRITE, "bates", "The next numbers of a scope, by its series."),
     spec(Execute(peek::run), "bates.peek", -2, READ, "bates", "The next position of a scope; takes nothing."),
     spec(Execute(validate::run), "bates.validate", 3, READ, "bates", "Whether a text is valid, and why not."),
     spec(Execute(ping::run), "ping", -1, BASIC, "connection", "Answers PONG, or with its argument."),

@@ -45,11 +45,10 @@ impl CallerStore for MemoryStore {
 
     async fn drawn_quotas(&self) -> Result<Vec<DrawnQuota>, StoreError> {
         let data = self.data();
-        let quota = |(caller, (day, drawn)): (&Box<str>, &(i64, u64))| DrawnQuota {
-            caller: caller.clone(),
-            day: *day,
-            drawn: *drawn,
-        };
-        Ok(data.quotas.iter().map(quota).collect())
+        let mut drawn_quotas = Vec::new();
+        for (caller, (day, drawn)) in &data.quotas {
+            drawn_quotas.push(DrawnQuota { caller: caller.clone(), day: *day, drawn: *drawn });
+        }
+        Ok(drawn_quotas)
     }
 }

@@ -98,6 +98,7 @@ fn secrets_are_in_no_record() {
 
 #[test]
 fn a_start_with_another_configuration_is_recorded_and_one_with_the_same_is_not() {
+    const OTHER: &str = "another shared secret";
     let data = tempfile::tempdir().unwrap();
     for _ in 0..2 {
         start(data.path()).stop();
@@ -107,7 +108,6 @@ fn a_start_with_another_configuration_is_recorded_and_one_with_the_same_is_not()
     let expected = ("configuration_changed".to_owned(), "configuration".to_owned());
     assert_eq!(kinds(server.http), [expected.clone(), expected.clone(), expected.clone()]);
     server.stop();
-    const OTHER: &str = "another shared secret";
     let changed = [("BATES_SECRET", OTHER), ("BATES_SERIES__SHORT__AUDIT", "true")];
     let server = Server::start_with(data.path(), "127.0.0.1:0", &changed);
     let (_, log) = ask_as(server.http, OTHER, "GET /v1/operations", "");
