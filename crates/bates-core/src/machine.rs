@@ -231,6 +231,11 @@ impl<S: Store> Machine<S> {
         self.dispenser.close().await
     }
 
+    /// As [`Self::close`]; what cannot be released within `time` is skipped, as after a crash.
+    pub async fn close_within(&self, time: std::time::Duration) -> ReleaseReport {
+        self.dispenser.close_within(time).await
+    }
+
     /// Evicts the scopes that no caller used since the last call.
     pub async fn evict_idle(&self) -> ReleaseReport {
         self.dispenser.evict_idle().await

@@ -9,6 +9,8 @@ use bates_core::{
     RangeSet, Recall, ReleaseOutcome, ReleaseRequest, ScopeId, ScopeKey, SeriesName, SeriesStore, StoreError,
     StoreResult,
 };
+use futures_util::StreamExt as _;
+use futures_util::stream;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -22,6 +24,9 @@ use crate::parameter::Parameter;
 use crate::recall::{self, Recalls};
 use crate::session::{Session, with_session};
 use crate::{cluster, holding, lineage, operation, read, write};
+
+/// Max releases that wait in the queue at once.
+const RELEASES_MAX: usize = 1_024;
 
 pub struct PostgresStore {
     pub(crate) shared: Arc<Shared>,
@@ -168,6 +173,12 @@ impl CursorStore for PostgresStore {
 
     async fn release(&self, release: ReleaseRequest) -> StoreResult<ReleaseOutcome> {
         self.shared.submit(release.scope_id.clone(), Request::Release(release)).await?.into_release()
+    }
+
+    async fn release_all(&self, releases: Vec<ReleaseRequest>) -> Vec<StoreResult<ReleaseOutcome>> {
+        // The queue makes batches of them.
+        let releases = releases.into_iter().map(|release| self.release(release));
+        stream::iter(releases).buffered(RELEASES_MAX).collect().await
     }
 
     async fn cursor(&self, scope_id: ScopeId) -> StoreResult<Option<Cursor>> {

@@ -225,6 +225,25 @@ impl CursorStore for SqliteStore {
         self.submit(release.scope_id.clone(), Request::Release(release)).await?.into_release()
     }
 
+    async fn release_all(&self, releases: Vec<ReleaseRequest>) -> Vec<StoreResult<ReleaseOutcome>> {
+        let now = self.clock.now();
+        let send = |release: ReleaseRequest| {
+            let (call, answer) = Call::new(release.scope_id.clone(), Request::Release(release), now);
+            self.send(Job::Call(Box::new(call))).map(|()| answer)
+        };
+        // All are sent before the first answer is awaited.
+        let sent: Vec<_> = releases.into_iter().map(send).collect();
+        let mut outcomes = Vec::with_capacity(sent.len());
+        for answer in sent {
+            let outcome = match answer {
+                Ok(answer) => answer.await.map_err(|_| writer_stopped()).and_then(Outcome::into_release),
+                Err(error) => Err(error),
+            };
+            outcomes.push(outcome);
+        }
+        outcomes
+    }
+
     async fn cursor(&self, scope_id: ScopeId) -> StoreResult<Option<Cursor>> {
         self.read(|connection| match write::find_scope(connection, &scope_id)? {
             Some(at) => write::cursor(connection, at.series_id, at.scope),

@@ -23,6 +23,7 @@ mod waiters;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -173,16 +174,25 @@ impl<S: Store> Dispenser<S> {
         if self.is_forked() {
             return ReleaseReport::default();
         }
-        self.inner.release_all(self.inner.seal(None, true)).await
+        self.inner.release_all(self.inner.seal(None, true), None).await
     }
 
     /// Refuses new calls, lets those under way end, and releases everything. Afterwards no task uses the store.
     pub async fn close(&self) -> ReleaseReport {
+        self.close_before(None).await
+    }
+
+    /// As [`Self::close`]; what cannot be released within `time` is skipped, as after a crash.
+    pub async fn close_within(&self, time: Duration) -> ReleaseReport {
+        self.close_before(Some(self.inner.store.runtime().elapsed() + time)).await
+    }
+
+    async fn close_before(&self, deadline: Option<Duration>) -> ReleaseReport {
         if self.is_forked() {
             return ReleaseReport::default();
         }
         self.inner.is_closing.store(true, Ordering::Release);
-        let closed = self.close_all(None).await;
+        let closed = self.close_all(None, deadline).await;
         self.inner.tasks.all_ended().await;
         self.report_stop().await;
         closed
@@ -191,7 +201,7 @@ impl<S: Store> Dispenser<S> {
     /// Refuses new calls for the series, lets those under way end, and releases its positions.
     pub(crate) async fn retire(&self, series: &Series) -> ReleaseReport {
         series.retire();
-        self.close_all(Some(series.name())).await
+        self.close_all(Some(series.name()), None).await
     }
 
     /// Gives up everything held and on its way if the store was restored.

@@ -102,6 +102,22 @@ impl<S: Store> Inner<S> {
         self.store.release(release).await
     }
 
+    /// As [`Self::release`], for many scopes.
+    pub(super) async fn release_many(
+        &self,
+        releases: Vec<ReleaseRequest>,
+        era: u64,
+    ) -> Vec<StoreResult<ReleaseOutcome>> {
+        if self.store.era() == era {
+            return self.store.release_all(releases).await;
+        }
+        let mut outcomes = Vec::with_capacity(releases.len());
+        for release in releases {
+            outcomes.push(self.release(release, era).await);
+        }
+        outcomes
+    }
+
     /// Takes all positions of these cells out of memory; grants on their way follow when they arrive.
     pub(super) fn discard(&self, of: impl Fn(&Cell) -> bool) {
         self.shards.sweep(|cell| {

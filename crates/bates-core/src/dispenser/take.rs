@@ -207,7 +207,7 @@ impl<S: Store> Dispenser<S> {
         if self.is_forked() {
             return;
         }
-        let close = async { _ = self.close_all(Some(series.name())).await };
+        let close = async { _ = self.close_all(Some(series.name()), None).await };
         series.caching().stop(close).await;
     }
 

@@ -20,6 +20,9 @@ pub trait CursorStore: Send + Sync + 'static {
     /// Releases the unused end of a range, if the cursor was not written since; otherwise it becomes a gap.
     async fn release(&self, release: ReleaseRequest) -> StoreResult<ReleaseOutcome>;
 
+    /// Releases ranges of many scopes, in few commits if they come in the order of their scopes. Answers in their order.
+    async fn release_all(&self, releases: Vec<ReleaseRequest>) -> Vec<StoreResult<ReleaseOutcome>>;
+
     /// Reads a cursor. Never creates one.
     async fn cursor(&self, scope_id: ScopeId) -> StoreResult<Option<Cursor>>;
 

@@ -11,6 +11,7 @@ use crate::ProcessGuard;
 use crate::counts::{Counts, Latency};
 use crate::document::{AssignError, AssignRequest, Assignment};
 use crate::ledger::{Grant, GrantError, GrantRequest, ReleaseOutcome, ReleaseRequest};
+use crate::range::PositionRange;
 use crate::runtime::Runtime;
 use crate::scope::ScopeId;
 use crate::series::SeriesName;
@@ -78,14 +79,36 @@ impl<S: Store> MeasuredStore<S> {
     }
 
     pub(crate) async fn release(&self, release: ReleaseRequest) -> StoreResult<ReleaseOutcome> {
-        let (ScopeId { series, scope }, range) = (release.scope_id.clone(), release.range);
+        let (scope_id, range) = (release.scope_id.clone(), release.range);
         let outcome = self.store.release(release).await;
-        if outcome == Ok(ReleaseOutcome::Returned)
-            && let Some(counts) = self.counts.read().get(&series)
+        self.note_release(&scope_id, range, &outcome);
+        outcome
+    }
+
+    pub(crate) async fn release_all(
+        &self,
+        releases: Vec<ReleaseRequest>,
+    ) -> Vec<StoreResult<ReleaseOutcome>> {
+        let ranges: Vec<_> =
+            releases.iter().map(|release| (release.scope_id.clone(), release.range)).collect();
+        let outcomes = self.store.release_all(releases).await;
+        for ((scope_id, range), outcome) in ranges.iter().zip(&outcomes) {
+            self.note_release(scope_id, *range, outcome);
+        }
+        outcomes
+    }
+
+    fn note_release(
+        &self,
+        ScopeId { series, scope }: &ScopeId,
+        range: PositionRange,
+        outcome: &StoreResult<ReleaseOutcome>,
+    ) {
+        if *outcome == Ok(ReleaseOutcome::Returned)
+            && let Some(counts) = self.counts.read().get(series)
         {
             counts.usage.lower(scope.parts().1, range.to(), range.from());
         }
-        outcome
     }
 
     pub(crate) async fn assign(&self, assign: AssignRequest) -> Result<Assignment, AssignError> {

@@ -217,7 +217,7 @@ async fn the_positions_of_a_cancelled_caller_go_to_the_next() {
     assert_eq!(take(&dispenser, &series, "a", 1).await, [1]);
     assert_eq!(
         dispenser.close().await,
-        ReleaseReport { scopes: 1, returned: 31, gaps: 0 },
+        ReleaseReport { scopes: 1, returned: 31, gaps: 0, skipped: 0 },
         "the range was not split"
     );
 }
@@ -255,7 +255,7 @@ async fn an_exhausted_scope_recovers_when_positions_are_returned() {
         assert_eq!(second.take(&series, &scope("a"), 1).await.unwrap_err().code().name(), "exhausted");
         tokio::task::yield_now().await;
     }
-    assert_eq!(first.close().await, ReleaseReport { scopes: 1, returned: 1, gaps: 0 });
+    assert_eq!(first.close().await, ReleaseReport { scopes: 1, returned: 1, gaps: 0, skipped: 0 });
     assert_eq!(take(&second, &series, "a", 1).await, [9]);
 }
 
@@ -337,7 +337,7 @@ async fn an_evicted_scope_continues_where_it_stopped() {
     let series = counter(Promise::Ordered);
     take(&dispenser, &series, "a", 3).await;
     assert_eq!(dispenser.evict_idle().await, ReleaseReport::default(), "the scope was just used");
-    assert_eq!(dispenser.evict_idle().await, ReleaseReport { scopes: 1, returned: 29, gaps: 0 });
+    assert_eq!(dispenser.evict_idle().await, ReleaseReport { scopes: 1, returned: 29, gaps: 0, skipped: 0 });
     assert_eq!(dispenser.scopes_held(), 0);
     assert_eq!(dispenser.level(&series, &scope("a")), None, "it creates no cell");
     assert_eq!(take(&dispenser, &series, "a", 1).await, [4]);
@@ -386,7 +386,7 @@ async fn a_clean_stop_returns_unused_positions_and_a_crash_skips_at_most_one_ran
     let dispenser = Dispenser::new(open_node(&memory).await);
     take(&dispenser, &series, "a", 5).await;
     take(&dispenser, &series, "b", 1).await;
-    assert_eq!(dispenser.close().await, ReleaseReport { scopes: 2, returned: 27 + 31, gaps: 0 });
+    assert_eq!(dispenser.close().await, ReleaseReport { scopes: 2, returned: 27 + 31, gaps: 0, skipped: 0 });
     assert_eq!(dispenser.take(&series, &scope("a"), 1).await, Err(IssueError::Stopping));
 
     let dispenser = Dispenser::new(open_node(&memory).await);
@@ -417,7 +417,7 @@ async fn a_stop_serves_waiting_callers_first() {
     store.let_through(10);
     assert_eq!(waiting.await.unwrap(), [1]);
     let closed = closing.await.unwrap();
-    assert_eq!(closed, ReleaseReport { scopes: 1, returned: 31, gaps: 0 });
+    assert_eq!(closed, ReleaseReport { scopes: 1, returned: 31, gaps: 0, skipped: 0 });
 }
 
 #[tokio::test]

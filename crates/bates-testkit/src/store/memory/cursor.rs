@@ -24,6 +24,14 @@ impl CursorStore for MemoryStore {
         self.data().decide_and_apply(self, &scope_id, &Request::Release(release)).into_release()
     }
 
+    async fn release_all(&self, releases: Vec<ReleaseRequest>) -> Vec<Result<ReleaseOutcome, StoreError>> {
+        let mut outcomes = Vec::new();
+        for release in releases {
+            outcomes.push(self.release(release).await);
+        }
+        outcomes
+    }
+
     async fn cursor(&self, scope_id: ScopeId) -> Result<Option<Cursor>, StoreError> {
         Ok(self.data().scopes.get(&scope_id).and_then(|scope| scope.cursor))
     }
