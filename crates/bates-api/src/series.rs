@@ -49,6 +49,10 @@ pub struct SeriesDescription {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(example = "tenant-hooks"))]
     pub sink: Option<String>,
+    /// The name of a pool that the operator offers to this series, for lists in Redis. It cannot change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(example = "tenant-lists"))]
+    pub pool: Option<String>,
     /// Limits of the dispenser for this series.
     #[serde(default)]
     pub limits: LimitSettings,

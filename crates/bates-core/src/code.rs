@@ -144,6 +144,9 @@ table! {
     BAD_TOKEN: "bad_token", 422, "ERR", exit 2, burns false,
         "The description of a token is invalid, or gives rights that the caller does not have.",
         "Correct what the message names.";
+    TOO_MANY_POOLS: "too_many_pools", 429, "ERR", exit 3, burns false,
+        "The series has as many shared pools as its operator allows.",
+        "Use the pools that it has, or take numbers from Bates itself; the operator can raise lists_max.";
     TOO_MANY_TOKENS: "too_many_tokens", 429, "ERR", exit 2, burns false,
         "The store has as many tokens as it may have.",
         "Revoke tokens that are not used.";

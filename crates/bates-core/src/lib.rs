@@ -75,9 +75,9 @@ pub use operation::{
     OperationKind, OperationRecord, OperationViewer, RETENTION_MIN,
 };
 pub use pool::{
-    FillAmount, FillError, FillOutcome, Filler, ListRefusal, ListStatus, Pool, PoolCounts, PoolError,
-    PoolFuture, PoolServer, PoolSet, PoolSettings, PoolSettlement, PoolStatus, PushRequest, RenewRequest,
-    Reporter, ScopeMatcher, ServerIdentity, ServerStatus,
+    FillAmount, FillError, FillOutcome, Filler, LISTS_MAX, ListRefusal, ListStatus, Pool, PoolCounts,
+    PoolError, PoolFuture, PoolServer, PoolSet, PoolSettings, PoolSettlement, PoolStatus, PushRequest,
+    RenewRequest, Reporter, ScopeMatcher, ServerIdentity, ServerStatus, offered_pool_key,
 };
 pub use range::{PositionRange, RangeSet, TakenPositions};
 pub use recall::{Holder, Recall, RecallOutcome};

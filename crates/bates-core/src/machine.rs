@@ -5,11 +5,12 @@ mod numbers;
 mod peek;
 mod take;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwap, Guard};
+use parking_lot::RwLock;
 use tokio::sync::Mutex;
 
 use crate::audit::Actor;
@@ -66,7 +67,7 @@ pub struct Machine<S> {
     pub(crate) runtime: Arc<dyn Runtime>,
     /// The user's own documents, where the configuration names a source.
     pub(crate) document_sources: OnceLock<HashMap<SeriesName, Box<dyn DocumentSource>>>,
-    pub(crate) pools: OnceLock<HashMap<SeriesName, Arc<PoolSet>>>,
+    pub(crate) pools: RwLock<BTreeMap<SeriesName, Arc<PoolSet>>>,
     pub(crate) tokens: ArcSwap<TokenSet>,
     /// One reader of the store's tokens at a time.
     pub(crate) tokens_loading: Mutex<()>,
@@ -90,7 +91,7 @@ impl<S: Store> Machine<S> {
             sync_count: AtomicU64::new(0),
             runtime,
             document_sources: OnceLock::new(),
-            pools: OnceLock::new(),
+            pools: RwLock::default(),
             tokens: ArcSwap::from_pointee(TokenSet::from([])),
             tokens_loading: Mutex::default(),
             retired_caching: parking_lot::Mutex::default(),

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use bates_core::{
-    FillAmount, KeyTemplate, KeyTemplateError, ListValue, PoolServer as _, PoolSettings, ScopeMatcher,
+    FillAmount, KeyTemplate, KeyTemplateError, LISTS_MAX, ListValue, PoolServer as _, PoolSettings,
+    ScopeMatcher,
 };
 use serde::Deserialize;
 use uuid::Uuid;
@@ -11,21 +12,23 @@ use uuid::Uuid;
 use crate::RedisPool;
 
 const SIZE_MAX: u64 = 100_000_000;
+const LISTS_MAX_HIGHEST: usize = 1_000_000;
 
 /// Default of `refill_at`, in percent of `size`.
 const REFILL_AT: u8 = 25;
 
-/// Either `size` with `refill_at`, or `low` with `batch`.
+/// Either `size` with `refill_at`, or `low` with `batch`. Without `key` and `scopes`, several series may name it.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PoolDescription {
     redis: Box<str>,
-    key: Box<str>,
+    key: Option<Box<str>>,
     size: Option<u64>,
     refill_at: Option<Share>,
     low: Option<u64>,
     batch: Option<u64>,
     value: Option<Box<str>>,
+    lists_max: Option<usize>,
     #[serde(default)]
     scopes: Vec<BTreeMap<Box<str>, Box<str>>>,
 }
@@ -45,6 +48,10 @@ pub enum PoolDescriptionError {
     Address(Box<str>),
     #[error(transparent)]
     Key(#[from] KeyTemplateError),
+    #[error("key: expected the key of a list for each scope, such as keys:{{project}}")]
+    NoKey,
+    #[error("lists_max: expected 1 to 1,000,000, not {0}")]
+    ListsMax(usize),
     #[error("{0}")]
     Size(&'static str),
     #[error("refill_at: invalid share {0:?}: expected 1% to 99%")]
@@ -70,8 +77,22 @@ impl PoolDescription {
         address(self) == address(other)
     }
 
+    pub fn names_lists(&self) -> bool {
+        self.key.is_some() || !self.scopes.is_empty()
+    }
+
     /// `value` is the default for whether a list holds whole numbers or their sequence parts.
     pub fn settings(&self, value: ListValue) -> Result<PoolSettings, PoolDescriptionError> {
+        let key = self.key.as_deref().ok_or(PoolDescriptionError::NoKey)?;
+        self.settings_with_key(value, KeyTemplate::parse(key)?)
+    }
+
+    /// For lists that the description does not name.
+    pub fn settings_with_key(
+        &self,
+        value: ListValue,
+        key: KeyTemplate,
+    ) -> Result<PoolSettings, PoolDescriptionError> {
         let (low, amount) = self.sizes()?;
         let value = match self.value.as_deref() {
             None => value,
@@ -80,7 +101,11 @@ impl PoolDescription {
             Some(other) => return Err(PoolDescriptionError::Value(other.into())),
         };
         let scopes = self.scopes.iter().map(|scope| ScopeMatcher::new(scope.clone())).collect();
-        Ok(PoolSettings { key: KeyTemplate::parse(&self.key)?, value, low, amount, scopes })
+        let lists_max = self.lists_max.unwrap_or(LISTS_MAX);
+        if !(1..=LISTS_MAX_HIGHEST).contains(&lists_max) {
+            return Err(PoolDescriptionError::ListsMax(lists_max));
+        }
+        Ok(PoolSettings { key, value, low, amount, scopes, lists_max })
     }
 
     fn sizes(&self) -> Result<(u64, FillAmount), PoolDescriptionError> {

@@ -6,13 +6,13 @@
 mod access;
 mod defense;
 pub mod http;
+mod offers;
 mod port;
 pub mod resp;
 pub mod series;
-mod sink_offers;
 mod tls;
 
 pub use access::{Access, Caller, Peer, QUOTA_MAX, RATE_MAX, SCOPES_MAX, build_permissions};
 pub use defense::{Defense, DefenseSettings};
-pub use sink_offers::SinkOffers;
+pub use offers::Offers;
 pub use tls::{Tls, TlsError, TlsFiles};

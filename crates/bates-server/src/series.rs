@@ -29,6 +29,8 @@ pub fn build_spec(description: &SeriesDescription, name: SeriesName) -> Result<S
         limits: to_limits(&description.limits),
         has_sink: description.sink.is_some(),
         offered_sink: description.sink.as_deref().map(Into::into),
+        has_pool: description.pool.is_some(),
+        offered_pool: description.pool.as_deref().map(Into::into),
         description: text.into(),
         ..SeriesSpec::new(name, &description.pattern)
     };

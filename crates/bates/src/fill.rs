@@ -60,8 +60,8 @@ impl FillArgs {
             return self.ask_server(out).await;
         }
         let config = self.config.load(None, None)?;
-        if config.pools.is_empty() {
-            bail!("no series of the configuration has a pool");
+        if config.pools.is_empty() && config.offered_pools.is_empty() {
+            bail!("no series of the configuration has a pool, and it offers none");
         }
         let opened = config.store.open(OpenMode::First).await.inspect_err(|error| {
             if let Some(bates_sqlite::OpenError::InUse(_)) = error.downcast_ref() {
@@ -80,8 +80,9 @@ impl FillArgs {
             let stop = stop_signal()?;
             let mut tasks = Background::default();
             tasks.endless.spawn(sync_series(machine.clone(), || {}));
-            start_fillers(&mut tasks, &machine, &config.pools);
-            let names: Vec<&str> = config.pools.iter().map(|pool| pool.series.as_str()).collect();
+            start_fillers(&mut tasks, &machine, &config);
+            let mut names: Vec<&str> = config.pools.iter().map(|pool| pool.series.as_str()).collect();
+            names.extend(config.offered_pools.keys().map(|_| "series at run time").take(1));
             output::print_note(&format!("keeping the pools of {} full", names.join(", ")));
             stop.await;
             tasks.stop().await;

@@ -1,5 +1,6 @@
 //! `bates floor`: raises the cursor of a scope, so that no position below it is issued again.
 
+use std::mem::take;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
@@ -11,7 +12,7 @@ use bates_pattern::Date;
 use bates_sqlite::OpenMode;
 use clap::Args;
 
-use crate::config::{Config, ConfigArgs, OpenStore, SeriesPool, StoreLocation};
+use crate::config::{Config, ConfigArgs, OpenStore, StoreLocation};
 use crate::operator::command_user;
 use crate::output::{self, Answer, Output};
 use crate::recall::{RecallArgs, Stage};
@@ -122,22 +123,24 @@ fn loss_accepted(subject: &str) -> Operation {
 }
 
 /// Raises cursors past all that was pushed into pools: programs may have taken numbers of the lost commits.
-async fn raise_past_pools(store: Arc<impl Store>, config: Config, args: &FloorArgs) -> Result<()> {
-    if config.pools.is_empty() {
+async fn raise_past_pools(store: Arc<impl Store>, mut config: Config, args: &FloorArgs) -> Result<()> {
+    if config.pools.is_empty() && config.offered_pools.is_empty() {
         return Ok(());
     }
-    let machine = Machine::open(store, config.series, Arc::new(SystemRuntime)).await?;
-    open_pools(&machine, &config.pools)?;
-    for SeriesPool { series, .. } in &config.pools {
-        let Some(entry) = machine.series(series.as_str()) else { continue };
+    let series = take(&mut config.series);
+    let machine = Machine::open(store, series, Arc::new(SystemRuntime)).await?;
+    machine.load_series(bates_server::series::parse_spec).await?;
+    open_pools(&machine, &config)?;
+    let registry = machine.registry().clone();
+    for entry in registry.entries().filter(|entry| machine.pool_set(entry.series().name()).is_some()) {
         let mut after = None;
         loop {
-            let page = machine.stored_pools(&entry, after, 1_000).await?;
+            let page = machine.stored_pools(entry, after, 1_000).await?;
             let Some((last, _)) = page.last() else { break };
             after = Some(last.clone());
             for (scope, _) in page {
-                if let Some(to) = empty_pool(&machine, &entry, &scope, args.without_pools).await? {
-                    machine.raise_scope_floor(&entry, &scope, to, Actor::command(&command_user())).await?;
+                if let Some(to) = empty_pool(&machine, entry, &scope, args.without_pools).await? {
+                    machine.raise_scope_floor(entry, &scope, to, Actor::command(&command_user())).await?;
                 }
             }
         }

@@ -16,7 +16,7 @@ use super::{
     FillError, FillOutcome, FillResult, ListRefusal, ListStatus, Pool, PoolSet, ServerIdentity, ServerStatus,
 };
 use crate::machine::Machine;
-use crate::scope::ScopeKey;
+use crate::scope::{ScopeKey, each_page};
 use crate::series::SeriesEntry;
 use crate::store::Store;
 
@@ -52,15 +52,15 @@ pub struct Filler<S> {
 
 impl<S: Store> Filler<S> {
     /// `None` if the series has no pools.
-    pub fn new(machine: Arc<Machine<S>>, entry: Arc<SeriesEntry>, report: Reporter) -> Option<Self> {
-        let pools = machine.pool_set(entry.series().name())?.clone();
+    pub fn new(machine: Arc<Machine<S>>, entry: Arc<SeriesEntry>, report: Reporter) -> Option<Arc<Self>> {
+        let pools = machine.pool_set(entry.series().name())?;
         let (renewal_reported, generation) = (Mutex::default(), AtomicU64::default());
-        Some(Self { machine, entry, pools, report, renewal_reported, generation })
+        Some(Arc::new(Self { machine, entry, pools, report, renewal_reported, generation }))
     }
 
     /// Watches and fills until it is stopped; fillings under way then end.
-    pub async fn run(self, mut stopped: watch::Receiver<bool>) {
-        let filler = Arc::new(self);
+    pub async fn run(self: Arc<Self>, mut stopped: watch::Receiver<bool>) {
+        let filler = self;
         let (mut all, mut fills, mut trouble) = (WatchedPools::new(), Fills::new(), None);
         let (mut pause, mut scopes_at) = (PAUSE_MIN, Duration::ZERO);
         while !*stopped.borrow() {
@@ -86,6 +86,19 @@ impl<S: Store> Filler<S> {
             }
         }
         while fills.next().await.is_some() {}
+    }
+
+    /// Empties all lists, and begins new epochs, so that what they held are gaps: for a series that was retired. Call it
+    /// when the filler has stopped. Another filler may fill the lists again.
+    pub async fn discard_lists(&self) -> Result<(), FillError> {
+        let read = |after| self.machine.stored_pools(&self.entry, after, PAGE);
+        let mut scopes = Vec::new();
+        each_page(read, |scope, _| scopes.push(scope)).await?;
+        for scope in scopes {
+            self.pools.empty_list(&scope).await?;
+            self.machine.fill_or_renew(&self.pools, &self.entry, &scope, None).await?;
+        }
+        Ok(())
     }
 
     /// Reads all lists once. Returns whether any changed or is being filled.

@@ -1,6 +1,5 @@
 //! The shared pools of a machine.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use uuid::Uuid;
@@ -23,6 +22,8 @@ pub(super) const PAGE: usize = 1_000;
 pub enum PoolError {
     #[error("series {0:?} has no pool")]
     NoPool(Box<str>),
+    #[error("series {series:?} has {max} pools, the limit (lists_max)")]
+    TooMany { series: Box<str>, max: usize },
     #[error(transparent)]
     Scope(#[from] ScopeError),
     #[error("scope {0} has a value that the key of a pool cannot hold")]
@@ -44,6 +45,7 @@ impl PoolError {
     pub const fn code(&self) -> ErrorCode {
         match self {
             Self::NoPool(_) | Self::Key(_) => ErrorCode::NO_POOL,
+            Self::TooMany { .. } => ErrorCode::TOO_MANY_POOLS,
             Self::Scope(refused) => refused.code(),
             Self::OtherServer => ErrorCode::POOL_ELSEWHERE,
             Self::Fill(_, error) => error.code(),
@@ -67,13 +69,17 @@ impl<S: Store> Machine<S> {
         self.store().identity()
     }
 
-    /// Only the first call counts.
-    pub fn set_pools(&self, pools: HashMap<SeriesName, Arc<PoolSet>>) {
-        let _ = self.pools.set(pools);
+    /// Gives a series pools, in the place of those that it had. A filler that runs keeps the former ones.
+    pub fn set_pools(&self, series: SeriesName, pools: Arc<PoolSet>) {
+        self.pools.write().insert(series, pools);
     }
 
-    pub fn pool_set(&self, series: &SeriesName) -> Option<&Arc<PoolSet>> {
-        self.pools.get()?.get(series)
+    pub fn remove_pools(&self, series: &SeriesName) {
+        self.pools.write().remove(series);
+    }
+
+    pub fn pool_set(&self, series: &SeriesName) -> Option<Arc<PoolSet>> {
+        self.pools.read().get(series).cloned()
     }
 
     /// Gives a scope a pool, which the filler keeps full from now on.
@@ -84,6 +90,7 @@ impl<S: Store> Machine<S> {
         actor: Actor<'_>,
     ) -> PoolResult<PoolStatus> {
         let (pools, PoolId { scope_id, key }) = self.find_pool(of, params)?;
+        self.check_list_count(&pools, &scope_id).await?;
         let operation = self.operation(actor, OperationKind::PoolRequested, Some(&scope_id.series));
         let operation = operation.on(scope_id.scope.as_str()).between(None, Some(&key));
         let Pool { epoch, .. } = self.store().pool(scope_id.clone(), Some(operation)).await?;
@@ -95,8 +102,13 @@ impl<S: Store> Machine<S> {
     /// The pools of a series, or of all series, that were ever requested.
     pub async fn pool_statuses(&self, only: Option<&SeriesName>) -> PoolResult<Vec<PoolStatus>> {
         let mut found = Vec::new();
-        let pools = self.pools.get().into_iter().flatten();
-        for (series, pools) in pools.filter(|(series, _)| only.is_none_or(|only| only == *series)) {
+        let is_wanted = |series: &SeriesName| only.is_none_or(|only| only == series);
+        let pools: Vec<(SeriesName, Arc<PoolSet>)> = {
+            let pools = self.pools.read();
+            let wanted = pools.iter().filter(|(series, _)| is_wanted(series));
+            wanted.map(|(series, pools)| (series.clone(), pools.clone())).collect()
+        };
+        for (series, pools) in &pools {
             let read = |after| self.store().pools(series.clone(), after, PAGE);
             each_page(read, |scope, Pool { epoch, .. }| {
                 let level = pools.levels.lock().get(&scope).copied();
@@ -122,11 +134,12 @@ impl<S: Store> Machine<S> {
         server: &ServerIdentity,
     ) -> PoolResult<(Box<str>, u64)> {
         let (pools, PoolId { scope_id, key }) = self.find_pool(entry, params)?;
+        self.check_list_count(&pools, &scope_id).await?;
         let is_known = |pool: &Pool| pool.server.as_ref() == Some(server);
         let mut pool = self.store().pool(scope_id.clone(), None).await?;
         if !is_known(&pool) {
             // This process trusts the server that it is connected to, not the claim of the client.
-            let status = self.fill_or_renew(entry, &scope_id.scope, None).await;
+            let status = self.fill_or_renew(&pools, entry, &scope_id.scope, None).await;
             status.map_err(|error| PoolError::Fill(scope_id.scope.clone(), error))?;
             pool = self.store().pool(scope_id, None).await?;
         }
@@ -151,17 +164,18 @@ impl<S: Store> Machine<S> {
         scope: &ScopeKey,
         progress: &(dyn Fn(u64) + Sync),
     ) -> FillResult {
-        self.fill_or_renew(entry, scope, Some(progress)).await
+        let Some(pools) = self.pool_set(entry.series.name()) else { return Ok(FillOutcome::Skipped) };
+        self.fill_or_renew(&pools, entry, scope, Some(progress)).await
     }
 
     /// Without `progress`, only renews the pool. Skips a pool on which this process works already.
-    async fn fill_or_renew(
+    pub(super) async fn fill_or_renew(
         &self,
+        pools: &PoolSet,
         entry: &SeriesEntry,
         scope: &ScopeKey,
         progress: Option<Progress<'_>>,
     ) -> FillResult {
-        let Some(pools) = self.pool_set(entry.series.name()) else { return Ok(FillOutcome::Skipped) };
         let parameters: Vec<(&str, &str)> = scope.parts().0.collect();
         let open = self.open_scope(entry, (&*parameters).into());
         let (Ok(open), Some(key)) = (open, pools.key(scope)) else { return Ok(FillOutcome::Skipped) };
@@ -180,21 +194,25 @@ impl<S: Store> Machine<S> {
     /// position past those pushed in its epoch: programs may have taken them. The next filling renews the pool.
     pub async fn empty_pool(&self, entry: &SeriesEntry, scope: &ScopeKey) -> Result<Option<u64>, FillError> {
         let Some(pools) = self.pool_set(entry.series.name()) else { return Ok(None) };
-        let Some(key) = pools.key(scope) else { return Ok(None) };
-        let status = pools.server.status(std::slice::from_ref(&key)).await.map_err(FillError::Server)?;
-        let Some(list) = status.lists.first().filter(|list| !list.is_of_other_store) else { return Ok(None) };
-        // Bates did not fill a list without a marker.
-        if let Some(epoch) = list.epoch {
-            pools.server.discard(&[(key, epoch)], &status.server).await.map_err(FillError::Server)?;
+        pools.empty_list(scope).await
+    }
+
+    /// Refuses another list for a series that has as many as its operator allows.
+    async fn check_list_count(&self, pools: &PoolSet, scope_id: &ScopeId) -> PoolResult<()> {
+        let (max, series) = (pools.settings.lists_max, &scope_id.series);
+        let stored = self.store().pools(series.clone(), None, max).await?;
+        let is_new = || stored.iter().all(|(scope, _)| *scope != scope_id.scope);
+        if stored.len() >= max && is_new() {
+            return Err(PoolError::TooMany { series: series.as_str().into(), max });
         }
-        Ok(list.pushed_to)
+        Ok(())
     }
 
     pub(super) fn find_pool(
         &self,
         entry: &SeriesEntry,
         params: ScopeParams<'_>,
-    ) -> PoolResult<(&Arc<PoolSet>, PoolId)> {
+    ) -> PoolResult<(Arc<PoolSet>, PoolId)> {
         let series = entry.series.name();
         let pools = self.pool_set(series).ok_or_else(|| PoolError::NoPool(series.as_str().into()))?;
         let scope_id = self.open_scope(entry, params)?.scope_id;

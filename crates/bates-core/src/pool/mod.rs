@@ -20,4 +20,6 @@ pub use error::{FillError, FillOutcome};
 pub use filler::{Filler, Reporter};
 pub use list::{ListRefusal, ListStatus, PoolFuture, PoolServer, PushRequest, ServerStatus};
 pub use machine::{PoolError, PoolStatus};
-pub use settings::{FillAmount, PoolCounts, PoolSet, PoolSettings, ScopeMatcher};
+pub use settings::{
+    FillAmount, LISTS_MAX, PoolCounts, PoolSet, PoolSettings, ScopeMatcher, offered_pool_key,
+};

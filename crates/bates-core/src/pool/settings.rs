@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::{FillOutcome, FillResult, PoolServer};
-use crate::scope::{KeyTemplate, ScopeKey, is_value};
-use crate::series::ListValue;
+use super::{FillError, FillOutcome, FillResult, PoolServer};
+use crate::scope::{KeyTemplate, KeyTemplateError, ScopeKey, is_value};
+use crate::series::{ListValue, SeriesName};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolSettings {
@@ -19,7 +19,21 @@ pub struct PoolSettings {
     pub amount: FillAmount,
     /// The scopes that have a pool even if no client requests one.
     pub scopes: Vec<ScopeMatcher>,
+    /// How many lists the series may have.
+    pub lists_max: usize,
 }
+
+/// The key of the lists of a series that names a pool which its operator offers, `acme:pool:acme.invoice:{project}`.
+///
+/// Invariant: two series never share a list: a name has no colon, and is the third part of the key.
+pub fn offered_pool_key(series: &SeriesName, parameters: &[String]) -> Result<KeyTemplate, KeyTemplateError> {
+    let tenant = series.as_str().split('.').next().unwrap_or_default();
+    let values: String = parameters.iter().map(|name| format!(":{{{name}}}")).collect();
+    KeyTemplate::parse(&format!("{tenant}:pool:{series}{values}"))
+}
+
+/// The default of [`PoolSettings::lists_max`].
+pub const LISTS_MAX: usize = 10_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FillAmount {
@@ -137,6 +151,18 @@ impl PoolSet {
         self.settings.key.write(value).map(Into::into)
     }
 
+    /// Empties the list of a scope. Returns the first position past those pushed in its epoch.
+    pub(super) async fn empty_list(&self, scope: &ScopeKey) -> Result<Option<u64>, FillError> {
+        let Some(key) = self.key(scope) else { return Ok(None) };
+        let status = self.server.status(std::slice::from_ref(&key)).await.map_err(FillError::Server)?;
+        let Some(list) = status.lists.first().filter(|list| !list.is_of_other_store) else { return Ok(None) };
+        // Bates did not fill a list without a marker.
+        if let Some(epoch) = list.epoch {
+            self.server.discard(&[(key, epoch)], &status.server).await.map_err(FillError::Server)?;
+        }
+        Ok(list.pushed_to)
+    }
+
     pub fn counts(&self) -> PoolCounts {
         let levels = self.levels.lock();
         PoolCounts {
@@ -167,7 +193,7 @@ mod tests {
 
     fn settings(low: u64, amount: FillAmount) -> PoolSettings {
         let key = KeyTemplate::parse("pool").unwrap();
-        PoolSettings { key, value: ListValue::Id, low, amount, scopes: vec![] }
+        PoolSettings { key, value: ListValue::Id, low, amount, scopes: vec![], lists_max: LISTS_MAX }
     }
 
     #[test]
@@ -176,6 +202,25 @@ mod tests {
         assert_eq!([0, 250, 251, 2_000].map(|level| up_to.refill_count(level)), [1_000, 750, 0, 0]);
         let batch = settings(20, FillAmount::Batch(50));
         assert_eq!([0, 20, 21].map(|level| batch.refill_count(level)), [50, 50, 0]);
+    }
+
+    #[test]
+    fn lists_of_two_series_never_meet() {
+        let names = ["pool", "pool.pool", "pool.y", "acme", "acme.pool", "acme.y", "acme.pool.y", "y"];
+        let parameters: [&[&str]; 4] = [&[], &["a"], &["a", "b"], &["b"]];
+        let key = |name: &str, parameters: &[&str]| {
+            let parameters: Vec<String> = parameters.iter().map(|&name| name.to_owned()).collect();
+            offered_pool_key(&name.parse().unwrap(), &parameters).unwrap()
+        };
+        for one in names {
+            for other in names.into_iter().filter(|other| *other != one) {
+                for (first, second) in parameters.iter().flat_map(|it| parameters.map(|other| (it, other))) {
+                    let (first, second) = (key(one, first), key(other, second));
+                    assert!(!first.may_overlap(&second), "{first} and {second}");
+                }
+            }
+        }
+        assert_eq!(key("acme.invoice", &["project"]).to_string(), "acme:pool:acme.invoice:{project}");
     }
 
     #[test]

@@ -8,8 +8,6 @@ use super::{Filler, ListStatus, Pool, ScopeMatcher, ServerIdentity};
 use crate::scope::{ScopeKey, each_page};
 use crate::store::{Store, StoreResult};
 
-const POOLS_MAX: usize = 10_000;
-
 #[derive(Default)]
 pub(super) struct WatchedPool {
     pub(super) key: Box<str>,
@@ -67,7 +65,7 @@ impl<S: Store> Filler<S> {
     fn watch(&self, all: &mut WatchedPools, scope: ScopeKey, pool: Option<Pool>) {
         if let Some(watched) = all.get_mut(&scope) {
             watched.pool = pool.unwrap_or_else(|| watched.pool.clone());
-        } else if all.len() < POOLS_MAX
+        } else if all.len() < self.pools.settings.lists_max
             && let Some(key) = self.pools.key(&scope)
         {
             all.insert(scope, WatchedPool { key, pool: pool.unwrap_or_default(), ..WatchedPool::default() });

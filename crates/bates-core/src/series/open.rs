@@ -109,6 +109,7 @@ pub(crate) fn check_spec(spec: &SeriesSpec) -> MachineResult<CheckedSpec> {
     let pattern = compile(spec, order)?;
     check_key(spec, &pattern)?;
     check_promise(spec)?;
+    check_pool(spec, &pattern)?;
     spec.limits.check().map_err(|problem| MachineError::Limits { series: spec.name.clone(), problem })?;
     let time_zone = TimeZone::get(&spec.time_zone)
         .map_err(|_| MachineError::TimeZone { series: spec.name.clone(), name: spec.time_zone.clone() })?;
@@ -158,6 +159,19 @@ fn check_promise(spec: &SeriesSpec) -> MachineResult<()> {
         _ => return Ok(()),
     };
     Err(MachineError::Promise { series: spec.name.clone(), promise: spec.promise, problem })
+}
+
+/// The numbers of a pool wait in a list, which keeps no order.
+fn check_pool(spec: &SeriesSpec, pattern: &Pattern) -> MachineResult<()> {
+    let problem = match spec.promise {
+        _ if !spec.has_pool => return Ok(()),
+        Promise::Ordered | Promise::Gapless => "a series with a pool must be unique: a list keeps no order",
+        Promise::Unique if pattern.needs_date() => {
+            "a series that shows a date cannot have a pool: its numbers wait in the list"
+        }
+        Promise::Unique => return Ok(()),
+    };
+    Err(MachineError::Pool { series: spec.name.clone(), problem })
 }
 
 fn check_key(spec: &SeriesSpec, pattern: &Pattern) -> MachineResult<()> {

@@ -31,6 +31,9 @@ pub struct SeriesSpec {
     /// The name of the sink, for a series that was created at run time: a node delivers only to one that its operator
     /// offers to the series.
     pub offered_sink: Option<Box<str>>,
+    pub has_pool: bool,
+    /// The name of the pool, for a series that was created at run time; as `offered_sink`.
+    pub offered_pool: Option<Box<str>>,
     /// The original text of the description, kept verbatim.
     pub description: Box<str>,
 }
@@ -53,6 +56,8 @@ impl SeriesSpec {
             audit: AuditPolicy::Off,
             has_sink: false,
             offered_sink: None,
+            has_pool: false,
+            offered_pool: None,
             description: "".into(),
         }
     }
@@ -121,6 +126,8 @@ pub enum MachineError {
     Start { series: SeriesName, start: u64, last: u64 },
     #[error("series {series:?}: promise {}: {problem}", promise.name())]
     Promise { series: SeriesName, promise: Promise, problem: &'static str },
+    #[error("series {series:?}: pool: {problem}")]
+    Pool { series: SeriesName, problem: &'static str },
     #[error("series {0:?}: its rules reject every number")]
     Empty(SeriesName),
     #[error("series {series:?}, which was created at run time: {problem}")]
@@ -169,6 +176,7 @@ impl MachineError {
             Self::Start { .. } => Some("start"),
             Self::Limits { .. } => Some("limits"),
             Self::Promise { .. } => Some("promise"),
+            Self::Pool { .. } => Some("pool"),
             Self::TooManyWords { .. } => Some("restrict"),
             _ => None,
         }

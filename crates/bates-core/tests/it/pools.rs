@@ -1,12 +1,12 @@
 //! The pool filler in virtual time, on lists in memory that can lose their content.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bates_core::{
-    FillAmount, Filler, GapFilter, GapReason, KeyTemplate, ListValue, Machine, PoolSet, PoolSettings,
-    ScopeMatcher, SeriesSpec,
+    FillAmount, Filler, GapFilter, GapReason, KeyTemplate, LISTS_MAX, ListValue, Machine, PoolSet,
+    PoolSettings, ScopeMatcher, SeriesSpec,
 };
 use bates_testkit::{MemoryPool, MemoryStore, SimulatedRuntime};
 use tokio::sync::watch;
@@ -31,9 +31,10 @@ impl Node {
             low: 50,
             amount: FillAmount::UpTo(100),
             scopes: vec![scope],
+            lists_max: LISTS_MAX,
         };
         let pools = Arc::new(PoolSet::new(Box::new(lists.clone()), settings));
-        machine.set_pools(HashMap::from([("document".parse().unwrap(), pools)]));
+        machine.set_pools("document".parse().unwrap(), pools);
         let entry = machine.series("document").unwrap();
         let filler = Filler::new(machine.clone(), entry, Box::new(|_| {})).unwrap();
         let (stop, stopped) = watch::channel(false);

@@ -11,7 +11,7 @@ use bates_core::ErrorCode;
 use super::openg2p;
 use super::problem::{Problem, Result};
 use crate::defense::{SecretRefusal, Slot};
-use crate::{Access, Caller, Defense, Peer, SinkOffers, Tls};
+use crate::{Access, Caller, Defense, Offers, Peer, Tls};
 
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -25,7 +25,9 @@ pub struct Settings {
     /// Names, beside localhost, under which requests without a secret are served.
     pub hosts: Vec<String>,
     /// Which sinks a series may name that is created at run time.
-    pub sink_offers: SinkOffers,
+    pub sink_offers: Offers,
+    /// Which pools it may name.
+    pub pool_offers: Offers,
     /// The server closes the connection of a client that reads nothing of its answer for this long.
     pub write_timeout: Duration,
     /// `None`: plain text. A handshake may take as long as a request head.
@@ -70,14 +72,14 @@ impl Settings {
         let minute = Duration::from_mins(1);
         let (head_timeout, body_timeout, write_timeout) = (minute, minute / 2, minute);
         let (openg2p_is_open, hosts, defense) = (false, Vec::new(), Arc::default());
-        let sink_offers = SinkOffers::default();
         Self {
             access,
             head_timeout,
             body_timeout,
             openg2p_is_open,
             hosts,
-            sink_offers,
+            sink_offers: Offers::default(),
+            pool_offers: Offers::default(),
             write_timeout,
             tls: None,
             defense,

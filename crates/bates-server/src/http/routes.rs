@@ -24,7 +24,7 @@ use super::{
     Settings, audit, documents, gaps, health, lease, metrics, next, openapi, operations, pools, query,
     scopes, series, tokens, trace,
 };
-use crate::{Access, Defense, SinkOffers};
+use crate::{Access, Defense, Offers};
 
 pub(super) type Context<S> = State<Arc<ServerState<S>>>;
 
@@ -37,7 +37,8 @@ pub(super) struct ServerState<S> {
     pub(super) ready_id_types: ReadyIdTypes,
     /// One permit for each line that is being numbered, over all streams.
     pub(super) line_permits: Arc<Semaphore>,
-    pub(super) sink_offers: SinkOffers,
+    pub(super) sink_offers: Offers,
+    pub(super) pool_offers: Offers,
     pub(super) openapi_json: Bytes,
 }
 
@@ -148,6 +149,7 @@ pub(super) fn router<S: Store>(machine: Arc<Machine<S>>, settings: &Settings) ->
         health: Health::default(),
         ready_id_types: ReadyIdTypes::default(),
         sink_offers: settings.sink_offers.clone(),
+        pool_offers: settings.pool_offers.clone(),
         line_permits: Arc::new(Semaphore::new(documents::SERVER_LINES_MAX)),
         openapi_json: openapi::to_json(&api.nest(openg2p::BASE, contract_api)),
     };

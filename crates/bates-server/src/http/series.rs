@@ -16,7 +16,7 @@ use super::problem::{JsonResult, Problem, Result};
 use super::query::{self, ListQuery};
 use super::request::{self, JsonBody};
 use super::routes::{self, Context, Path, parse_series_name};
-use crate::{SinkOffers, series};
+use crate::{Offers, series};
 
 /// Enough for ten thousand restricted words.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
@@ -120,7 +120,8 @@ pub(super) async fn create_series<S: Store>(
     let body = request::read_body(body, BODY_BYTES_MAX, context.body_timeout).await?;
     let spec = series::build_spec(&request::parse_json(&body)?, name)?;
     check_definition(&context, &permit, &spec)?;
-    check_sink(&context.sink_offers, &spec)?;
+    check_offer("sink", &context.sink_offers, spec.offered_sink.as_deref(), &spec.name)?;
+    check_offer("pool", &context.pool_offers, spec.offered_pool.as_deref(), &spec.name)?;
     let created = context.machine.create_series(spec, permit.actor()).await;
     let outcome = created.map_err(|error| to_problem(error, &permit))?;
     let status = if outcome == CreateOutcome::Created { StatusCode::CREATED } else { StatusCode::OK };
@@ -137,12 +138,12 @@ fn check_may_create(permit: &Permit, name: &SeriesName) -> Result<()> {
     })
 }
 
-/// The same answer whether there is no such sink, or it is offered to other series.
-fn check_sink(offers: &SinkOffers, spec: &SeriesSpec) -> Result<()> {
-    match &spec.offered_sink {
-        Some(sink) if !offers.is_offered(sink, &spec.name) => {
-            let sink = query::truncate(sink);
-            let detail = format!("no sink {sink:?} is offered to series {:?}", spec.name.as_str());
+/// The same answer whether there is no sink or pool of this name, or it is offered to other series.
+fn check_offer(kind: &str, offers: &Offers, wanted: Option<&str>, series: &SeriesName) -> Result<()> {
+    match wanted {
+        Some(wanted) if !offers.includes(wanted, series) => {
+            let wanted = query::truncate(wanted);
+            let detail = format!("no {kind} {wanted:?} is offered to series {:?}", series.as_str());
             Err(Problem::new(ErrorCode::FORBIDDEN, detail))
         }
         _ => Ok(()),

@@ -6,12 +6,12 @@ mod access;
 mod defense;
 mod environment;
 mod limit;
+mod offers;
 pub(crate) mod openg2p;
 mod permissions;
 mod reader;
 mod retention;
 mod series;
-mod sinks;
 mod store;
 mod tls;
 mod tree;
@@ -31,10 +31,10 @@ use clap::Args;
 
 use crate::output;
 pub(crate) use limit::{Limit, parse_limit};
+pub(crate) use offers::{Offer, OfferedPools, OfferedSinks, find_offer};
 use reader::Reader;
 pub(crate) use reader::address_or_off;
 pub(crate) use series::SeriesPool;
-pub(crate) use sinks::OfferedSink;
 pub(crate) use store::{OpenStore, StoreLocation};
 use tree::{Node, Origin};
 pub(crate) use write::{ConvertArgs, InitArgs};
@@ -45,7 +45,7 @@ pub(crate) const BUILT_IN: &str = include_str!("built_in.yaml");
 /// Read if it exists and no other file is named.
 pub(crate) const FILE: &str = "bates.yaml";
 
-const KEYS: [&str; 28] = [
+const KEYS: [&str; 29] = [
     "store",
     "store_password_file",
     "store_connections",
@@ -73,6 +73,7 @@ const KEYS: [&str; 28] = [
     "operations_retention_days",
     "reconcile_minutes",
     "sinks",
+    "pools",
     "series",
 ];
 
@@ -107,7 +108,8 @@ pub(crate) struct Config {
     pub(crate) scopes_in_memory_max: usize,
     pub(crate) series: Vec<SeriesSpec>,
     pub(crate) sinks: BTreeMap<SeriesName, bates_sinks::SinkDescription>,
-    pub(crate) offered_sinks: BTreeMap<String, OfferedSink>,
+    pub(crate) offered_sinks: OfferedSinks,
+    pub(crate) offered_pools: OfferedPools,
     pub(crate) pools: Vec<SeriesPool>,
     pub(crate) document_sources: BTreeMap<SeriesName, bates_sinks::DocumentSourceDescription>,
     pub(crate) attempts_max: u32,
@@ -276,7 +278,8 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<C
         scopes_in_memory_max: defense::read_scopes_max(&mut Reader { tree, mistakes }),
         series: series.specs,
         sinks: series.sinks,
-        offered_sinks: sinks::read(tree.get("sinks"), mistakes),
+        offered_sinks: offers::read_sinks(tree, mistakes),
+        offered_pools: offers::read_pools(tree, mistakes),
         pools: series.pools,
         document_sources: series.document_sources,
         attempts_max: u32::try_from(attempts).unwrap_or(5),

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::sync::Arc;
 
 use bates_api::SeriesDescription;
-use bates_core::{PoolSettings, Promise, ScopeMatcher, SeriesName, SeriesSpec};
-use bates_redis::PoolDescription;
+use bates_core::{PoolSet, PoolSettings, ScopeMatcher, SeriesName, SeriesSpec, offered_pool_key};
+use bates_redis::{PoolDescription, PoolDescriptionError};
 use bates_sinks::{DocumentSourceDescription, SinkDescription};
 use serde::de::DeserializeOwned;
+use uuid::Uuid;
 
 use super::Mistakes;
 use super::tree::Node;
@@ -40,11 +42,15 @@ pub(super) fn read(node: Option<&Node>, mistakes: &mut Mistakes) -> SeriesConfig
         let pool = read_part(name, node, "pool", PoolDescription::address, mistakes);
         let plain = node.without(&["sink", "documents", "pool"]);
         let Some(spec) = read_spec(name, &plain, mistakes) else { continue };
-        let spec = SeriesSpec { has_sink: sink.is_some(), ..spec };
+        let spec = SeriesSpec { has_sink: sink.is_some(), has_pool: pool.is_some(), ..spec };
         described.sinks.extend(sink.map(|sink| (spec.name.clone(), sink)));
         described.document_sources.extend(documents.map(|documents| (spec.name.clone(), documents)));
-        if let Some(pool) = pool {
-            match series_pool(&spec, pool).and_then(|pool| require_distinct_key(pool, &described.pools)) {
+        if let Err(error) = spec.check().map(drop)
+            && pool.is_some()
+        {
+            mistakes.add_at(node, "pool", error.to_string());
+        } else if let Some(pool) = pool {
+            match SeriesPool::new(&spec, pool).and_then(|pool| require_distinct_key(pool, &described.pools)) {
                 Ok(pool) => described.pools.push(pool),
                 Err(problem) => mistakes.add_at(node, "pool", format!("series {name:?}: pool: {problem}")),
             }
@@ -76,40 +82,60 @@ fn read_part<T: DeserializeOwned, O, E: Display>(
     }
 }
 
-fn series_pool(spec: &SeriesSpec, pool: PoolDescription) -> Result<SeriesPool, String> {
-    let mut settings = pool.settings(spec.value).map_err(|error| error.to_string())?;
-    if spec.promise != Promise::Unique {
-        let promise = spec.promise.name();
-        return Err(format!("a series with a pool must be unique, not {promise}: a list keeps no order"));
+impl SeriesPool {
+    fn new(spec: &SeriesSpec, pool: PoolDescription) -> Result<Self, String> {
+        let settings = pool.settings(spec.value).map_err(|error| error.to_string())?;
+        Self::with_settings(spec, pool, settings)
     }
-    let (pattern, _) = spec.check().map_err(|error| error.to_string())?;
-    if pattern.needs_date() {
-        return Err("a series that shows a date cannot have a pool: its numbers wait in the list".into());
+
+    /// The pool that a series names which was created at run time. `others` are those of the configuration.
+    pub(crate) fn offered(spec: &SeriesSpec, pool: PoolDescription, others: &[Self]) -> Result<Self, String> {
+        let (pattern, _) = spec.check().map_err(|error| error.to_string())?;
+        let key =
+            offered_pool_key(&spec.name, &spec.parameters(&pattern)).map_err(|error| error.to_string())?;
+        let settings = pool.settings_with_key(spec.value, key).map_err(|error| error.to_string())?;
+        Self::with_settings(spec, pool, settings).and_then(|pool| require_distinct_key(pool, others))
     }
-    let parameters = spec.parameters(&pattern);
-    let expected = if parameters.is_empty() { "none".to_owned() } else { parameters.join(", ") };
-    // Invariant: two scopes never share a list.
-    let is_all = |names: &mut dyn Iterator<Item = &str>| {
-        let mut names: Vec<&str> = names.collect();
-        names.sort_unstable();
-        names == parameters
-    };
-    if !is_all(&mut settings.key.parameters()) {
-        return Err(format!("key {} must contain each parameter of a scope once: {expected}", settings.key));
+
+    fn with_settings(
+        spec: &SeriesSpec,
+        pool: PoolDescription,
+        mut settings: PoolSettings,
+    ) -> Result<Self, String> {
+        let (pattern, _) = spec.check().map_err(|error| error.to_string())?;
+        let parameters = spec.parameters(&pattern);
+        let expected = if parameters.is_empty() { "none".to_owned() } else { parameters.join(", ") };
+        // Invariant: two scopes never share a list.
+        let is_all = |names: &mut dyn Iterator<Item = &str>| {
+            let mut names: Vec<&str> = names.collect();
+            names.sort_unstable();
+            names == parameters
+        };
+        if !is_all(&mut settings.key.parameters()) {
+            return Err(format!(
+                "key {} must contain each parameter of a scope once: {expected}",
+                settings.key
+            ));
+        }
+        if let Some(value) = settings.scopes.iter().find_map(ScopeMatcher::invalid_value) {
+            return Err(format!("scopes: invalid value {value:?}; * stands for any value"));
+        }
+        if let Some(scope) = settings.scopes.iter().find(|scope| !is_all(&mut scope.names())) {
+            let names: Vec<&str> = scope.names().collect();
+            let names = names.join(", ");
+            return Err(format!("scopes: found the parameters {names}; expected exactly {expected}"));
+        }
+        if parameters.is_empty() {
+            // A series without parameters has one scope, which need not be listed.
+            settings.scopes = vec![ScopeMatcher::new([])];
+        }
+        Ok(Self { series: spec.name.clone(), pool, settings })
     }
-    if let Some(value) = settings.scopes.iter().find_map(ScopeMatcher::invalid_value) {
-        return Err(format!("scopes: invalid value {value:?}; * stands for any value"));
+
+    /// Does not connect yet.
+    pub(crate) fn open(&self, store: Uuid) -> Result<Arc<PoolSet>, PoolDescriptionError> {
+        Ok(Arc::new(PoolSet::new(Box::new(self.pool.open(store)?), self.settings.clone())))
     }
-    if let Some(scope) = settings.scopes.iter().find(|scope| !is_all(&mut scope.names())) {
-        let names: Vec<&str> = scope.names().collect();
-        let names = names.join(", ");
-        return Err(format!("scopes: found the parameters {names}; expected exactly {expected}"));
-    }
-    if parameters.is_empty() {
-        // A series without parameters has one scope, which need not be listed.
-        settings.scopes = vec![ScopeMatcher::new([])];
-    }
-    Ok(SeriesPool { series: spec.name.clone(), pool, settings })
 }
 
 /// Invariant: two series never share a list.

@@ -55,7 +55,7 @@ impl Config {
         let machine = Machine::open(Arc::new(store), take(&mut self.series), Arc::new(SystemRuntime)).await?;
         machine.load_series(bates_server::series::parse_spec).await?;
         machine.limit_scopes(self.scopes_in_memory_max);
-        open_pools(&machine, &self.pools)?;
+        open_pools(&machine, self)?;
         Ok(Arc::new(machine))
     }
 }

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
-use bates_core::{DocumentState, Filler, Machine, PoolSet, Relay, RelaySettings, Store};
+use bates_core::{DocumentState, Filler, Machine, Relay, RelaySettings, Store};
 
-use super::offered_sinks::OfferedSinks;
+use super::offered::{OfferedTasks, PoolTasks, SinkTasks, open_offered_pool};
 use crate::background::Background;
 use crate::config::{Config, SeriesPool};
 use crate::output;
@@ -33,12 +33,17 @@ pub(super) fn start_offered_sinks<S: Store>(
     config: &Config,
 ) {
     let settings = RelaySettings { attempts_max: config.attempts_max, ..RelaySettings::default() };
-    let (offers, stopped) = (config.offered_sinks.clone(), tasks.stopped());
-    tasks.finishing.spawn(OfferedSinks::new(machine.clone(), offers, settings).run(stopped));
+    let kind = SinkTasks { machine: machine.clone(), offers: config.offered_sinks.clone(), settings };
+    let stopped = tasks.stopped();
+    tasks.finishing.spawn(OfferedTasks::new(machine.clone(), kind).run(stopped));
 }
 
-pub(crate) fn start_fillers<S: Store>(tasks: &mut Background, machine: &Arc<Machine<S>>, of: &[SeriesPool]) {
-    for SeriesPool { series, .. } in of {
+pub(crate) fn start_fillers<S: Store>(tasks: &mut Background, machine: &Arc<Machine<S>>, config: &Config) {
+    let (offers, configured) = (config.offered_pools.clone(), config.pools.clone());
+    let kind = PoolTasks { machine: machine.clone(), offers, configured };
+    let stopped = tasks.stopped();
+    tasks.finishing.spawn(OfferedTasks::new(machine.clone(), kind).run(stopped));
+    for SeriesPool { series, .. } in &config.pools {
         let Some(entry) = machine.series(series.as_str()) else { continue };
         let report = Box::new(|text: &str| output::print_note(text));
         if let Some(filler) = Filler::new(machine.clone(), entry, report) {
@@ -70,13 +75,16 @@ pub(super) fn open_document_sources<S: Store>(machine: &Machine<S>, config: &Con
     Ok(())
 }
 
-pub(crate) fn open_pools<S: Store>(machine: &Machine<S>, pools: &[SeriesPool]) -> Result<()> {
-    let mut pool_sets = HashMap::new();
-    for SeriesPool { series, pool, settings } in pools {
-        let context = || format!("the pool of series {:?}", series.as_str());
-        let list = pool.open(machine.identity()).with_context(context)?;
-        pool_sets.insert(series.clone(), Arc::new(PoolSet::new(Box::new(list), settings.clone())));
+/// Gives the series their pools: those of the configuration, and those that it offers.
+pub(crate) fn open_pools<S: Store>(machine: &Machine<S>, config: &Config) -> Result<()> {
+    for pool in &config.pools {
+        let context = || format!("the pool of series {:?}", pool.series.as_str());
+        let pools = pool.open(machine.identity()).with_context(context)?;
+        machine.set_pools(pool.series.clone(), pools);
     }
-    machine.set_pools(pool_sets);
+    for entry in machine.registry().entries() {
+        // The filler reports why a series has no pool.
+        let _ = open_offered_pool(machine, entry, &config.offered_pools, &config.pools);
+    }
     Ok(())
 }

@@ -4,7 +4,7 @@ mod banner;
 mod configured;
 mod external;
 mod id_pools;
-mod offered_sinks;
+mod offered;
 mod tls;
 
 use std::collections::BTreeMap;
@@ -14,14 +14,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use bates_core::{Machine, ReleaseReport, Store};
-use bates_server::{Defense, SinkOffers, Tls, http, resp};
+use bates_server::{Defense, Offers, Tls, http, resp};
 use bates_sqlite::OpenMode;
 use clap::Args;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::background::{Background, ticks};
-use crate::config::{Config, ConfigArgs, OfferedSink, OpenStore};
+use crate::config::{Config, ConfigArgs, Offer, OpenStore};
 use crate::output::{self, Output, count_of};
 
 pub(crate) use external::{open_pools, start_fillers};
@@ -110,12 +110,13 @@ async fn serve(store: impl Store, mut config: Config, out: &mut Output) -> Resul
     tasks.endless.spawn(print_defense_notes(defense.clone()));
     external::start_relays(&mut tasks, &machine, &config)?;
     external::start_offered_sinks(&mut tasks, &machine, &config);
-    start_fillers(&mut tasks, &machine, &config.pools);
+    start_fillers(&mut tasks, &machine, &config);
     external::note_undeliverable(&machine).await?;
     let http_settings = http::Settings {
         openg2p_is_open: config.openg2p_without_secret,
         hosts: config.hosts,
-        sink_offers: sink_offers(&config.offered_sinks),
+        sink_offers: names(&config.offered_sinks),
+        pool_offers: names(&config.offered_pools),
         tls,
         defense,
         ..http::Settings::new(config.access)
@@ -141,8 +142,8 @@ fn start_background<S: Store>(machine: &Arc<Machine<S>>, config: &Config) -> Bac
     tasks
 }
 
-fn sink_offers(offered: &BTreeMap<String, OfferedSink>) -> SinkOffers {
-    offered.iter().map(|(name, offer)| (name.clone(), offer.offered_to.clone())).collect()
+fn names<T>(offers: &BTreeMap<String, Offer<T>>) -> Offers {
+    offers.iter().map(|(name, offer)| (name.clone(), offer.offered_to.clone())).collect()
 }
 
 /// Serves both ports until the signal to stop; requests under way finish.

@@ -254,12 +254,18 @@ fn check_reports_every_mistake_in_a_file_with_its_line() {
 }
 
 #[test]
-fn check_reports_mistakes_in_offered_sinks_and_shows_no_secret() {
+fn check_reports_mistakes_in_offered_sinks_and_pools_and_shows_no_secret() {
     let folder = tempfile::tempdir().unwrap();
     let sinks = "sinks:
   a: { object: { url: \"file:///\" } }
   b: { offered_to: [\"x*\"], object: { url: \"file:///nowhere\" } }
   c: { offered_to: [], webhook: { uri: hunter2 } }
+pools:
+  d: { redis: \"redis://:hunter2@127.0.0.1\", size: 10 }
+  e: { offered_to: [x], redis: \"redis://:hunter2@127.0.0.1\", size: 10, key: x }
+  f: { offered_to: [x], redis: \"redis://:hunter2@127.0.0.1\", size: 0 }
+  g: { offered_to: [x], redis: \"http://:hunter2@127.0.0.1\", size: 10 }
+  h: { offered_to: [x], redis: \"redis://127.0.0.1\", size: 10, lists_max: 0 }
 series: {}
 ";
     std::fs::write(folder.path().join("bates.yaml"), sinks).unwrap();
@@ -271,6 +277,11 @@ series: {}
         "line 3: sink \"b\": object.url: /nowhere",
         "line 4: sink \"c\": offered_to: expected a list of at least one word",
         "line 4: sink \"c\": webhook.uri: unknown field",
+        "line 6: pool \"d\": expected offered_to",
+        "line 7: pool \"e\": key and scopes are for the pool of one series",
+        "line 8: pool \"f\": size: expected 1 to 100,000,000",
+        "line 9: pool \"g\": redis: ",
+        "line 10: pool \"h\": lists_max: expected 1 to 1,000,000, not 0",
     ] {
         assert!(err.contains(&format!("bates.yaml, {line}")), "{line} is not in {err}");
     }

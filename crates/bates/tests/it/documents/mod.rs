@@ -60,7 +60,7 @@ impl Home {
     }
 
     /// Starts a server without series, with other settings.
-    fn start_beside(&self, settings: &str, environment: &[(&str, &str)]) -> Server {
+    pub(crate) fn start_beside(&self, settings: &str, environment: &[(&str, &str)]) -> Server {
         let configuration = format!("{settings}series: {{}}\n");
         self.try_start(&configuration, environment).unwrap_or_else(|error| panic!("no server: {error}"))
     }

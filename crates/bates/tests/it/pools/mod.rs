@@ -6,6 +6,7 @@ pub(crate) mod faults;
 mod fill;
 mod forks;
 mod many_pools;
+mod offered;
 mod pop;
 mod stalled_filler;
 mod tls;
