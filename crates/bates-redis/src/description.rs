@@ -108,7 +108,8 @@ impl PoolDescription {
         Ok(PoolSettings { key, value, low, amount, scopes, lists_max })
     }
 
-    fn sizes(&self) -> Result<(u64, FillAmount), PoolDescriptionError> {
+    /// At which level a list is filled, and how.
+    pub fn sizes(&self) -> Result<(u64, FillAmount), PoolDescriptionError> {
         let (is_bad, wrong) = (|size| size == 0 || size > SIZE_MAX, PoolDescriptionError::Size);
         match (self.size, self.low, self.batch) {
             (Some(size), None, None) if is_bad(size) => Err(wrong("size: expected 1 to 100,000,000")),

@@ -1,6 +1,6 @@
 //! Values from the environment, which override those of the file. `BATES_HTTP` is `http`; two underscores separate
 //! the levels: `BATES_SERIES__DOCUMENT__LIMITS__LEASE_MAX` is `series: document: limits: lease_max`. A dash or dot
-//! in the name of a series or token is an underscore in the variable.
+//! in the name of a series, token, sink or pool is an underscore in the variable.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub(super) fn overlay(tree: &mut Node, mistakes: &mut Mistakes) {
 fn key_path(tree: &Node, name: &str) -> Vec<String> {
     let mut path: Vec<String> = name.split("__").map(str::to_lowercase).collect();
     if let [first, named, ..] = &mut *path
-        && ["series", "tokens"].contains(&&**first)
+        && ["series", "tokens", "sinks", "pools"].contains(&&**first)
         && let Some(known) = tree.get(first).and_then(Node::entries)
         && let Some((name, _)) = known.iter().find(|(name, _)| name.replace(['-', '.'], "_") == *named)
     {

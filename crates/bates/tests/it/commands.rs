@@ -287,3 +287,40 @@ series: {}
     }
     assert!(!err.contains("hunter2"), "{err}");
 }
+
+#[test]
+fn check_shows_who_may_do_what_and_what_series_may_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let configuration = "tokens:
+  acme: { secret: hunter2, may: [read, take], series: [\"acme.*\"], scope: { project: [P, Q] }, rate: 50/s }
+  ops: { secret: hunter3, may: [operate] }
+sinks:
+  letters: { offered_to: [\"acme.*\", b], webhook: { url: \"https://example.com/x\", secret: whsec_aHVudGVyMmh1bnRlcjJodW50ZXIyaHVudGVyMmh1bnQ= } }
+pools:
+  lists: { offered_to: [\"acme.*\"], redis: \"redis://:hunter2@127.0.0.1\", size: 1000 }
+series: {}
+";
+    std::fs::write(folder.path().join("bates.yaml"), configuration).unwrap();
+    let (code, shown, err) = outcome(&bates(folder.path(), &[], &["check"]));
+    assert_eq!(code, 0, "{err}");
+    for line in [
+        "token  acme  may read, take of acme.*, where project is P or Q, 50/s",
+        "token  ops  may operate of all series",
+        "sink   letters  webhook https://example.com, offered to acme.*, b",
+        "pool   lists  lists on Redis at redis://127.0.0.1",
+        "filled up to 1,000 when 250 are left, offered to acme.*",
+    ] {
+        assert!(shown.contains(line), "{line} is not in {shown}");
+    }
+    let (_, json, _) = outcome(&bates(folder.path(), &[], &["check", "--json"]));
+    let kinds: Vec<String> = json
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .map(|report| {
+            ["token", "sink", "pool"].into_iter().find(|&kind| report[kind].is_string()).unwrap().into()
+        })
+        .collect();
+    assert_eq!(kinds, ["token", "token", "sink", "pool"]);
+    let all = format!("{shown}{json}");
+    assert!(!all.contains("hunter") && !all.contains("aHVudGVyM"), "{all}");
+}

@@ -60,17 +60,26 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{- end -}}
 {{- range $name, $one := $series -}}
 {{- range $path := list (list "sink" "webhook" "secret") (list "sink" "postgres" "password") (list "documents" "password") -}}
-{{- $found := $one -}}
-{{- range $key := $path -}}
-{{- $found = ternary (get (default dict $found) $key) nil (kindIs "map" $found) -}}
-{{- end -}}
-{{- if $found -}}
-{{- fail (printf "series.%s.%s: a ConfigMap must not hold a secret: name it in seriesSecrets" $name (join "." $path)) -}}
-{{- end -}}
+{{- include "bates.refuseSecret" (dict "in" $one "path" $path "of" (printf "series.%s" $name) "instead" "seriesSecrets") -}}
 {{- end -}}
 {{- end -}}
 {{- if $series -}}
 {{- $_ := set $config "series" $series -}}
+{{- end -}}
+{{- range $name, $one := .Values.offeredSinks -}}
+{{- range $path := list (list "webhook" "secret") (list "postgres" "password") -}}
+{{- include "bates.refuseSecret" (dict "in" $one "path" $path "of" (printf "offeredSinks.%s" $name) "instead" "offeredSinkSecrets") -}}
+{{- end -}}
+{{- end -}}
+{{- with .Values.offeredSinks -}}
+{{- $_ := set $config "sinks" . -}}
+{{- end -}}
+{{- $pools := dict -}}
+{{- range $name, $pool := .Values.offeredPools -}}
+{{- $_ := set $pools $name (omit $pool "redis") -}}
+{{- end -}}
+{{- if $pools -}}
+{{- $_ := set $config "pools" $pools -}}
 {{- end -}}
 {{- if .Values.openg2p.withoutSecret -}}
 {{- $_ := set $config "openg2p_without_secret" true -}}
@@ -80,14 +89,35 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{- end -}}
 {{- $text := toYaml $config -}}
 {{- if regexMatch "://[^/\\s@]*:[^/\\s@]+@" $text -}}
-{{- fail "series: an address has a password, and a ConfigMap must not hold it: name the whole address in seriesSecrets" -}}
+{{- fail "series or offeredSinks: an address has a password, and a ConfigMap must not hold it: name the whole address in seriesSecrets or offeredSinkSecrets" -}}
 {{- end -}}
 {{- $text -}}
 {{- end -}}
 
-{{/* A dot becomes two underscores, and a dash in the name of a series one. */}}
+{{/* Refuses the value at `path` of `in`, which belongs into a Secret. */}}
+{{- define "bates.refuseSecret" -}}
+{{- $found := .in -}}
+{{- range $key := .path -}}
+{{- $found = ternary (get (default dict $found) $key) nil (kindIs "map" $found) -}}
+{{- end -}}
+{{- if $found -}}
+{{- fail (printf "%s.%s: a ConfigMap must not hold a secret: name it in %s" .of (join "." .path) .instead) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A dot becomes two underscores, and a dash in a name one. */}}
 {{- define "bates.variable" -}}
-{{- printf "BATES_SERIES__%s" (. | replace "." "__" | replace "-" "_" | upper) -}}
+{{- printf "BATES_%s" (. | replace "." "__" | replace "-" "_" | upper) -}}
+{{- end -}}
+
+{{/* Secret values by reference: {path: series.…, secretName: …, secretKey: …}. */}}
+{{- define "bates.secrets" -}}
+{{- range .Values.seriesSecrets }}
+- {{ dict "path" (printf "series.%s" .path) "secretName" .secretName "secretKey" .secretKey | toJson }}
+{{- end }}
+{{- range .Values.offeredSinkSecrets }}
+- {{ dict "path" (printf "sinks.%s" .path) "secretName" .secretName "secretKey" .secretKey | toJson }}
+{{- end }}
 {{- end -}}
 
 {{/* Refuses values that cannot work with a message, instead of pods that do not start. */}}

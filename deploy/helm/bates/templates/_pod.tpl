@@ -125,13 +125,20 @@ volumeMounts:
 {{- end }}
 {{- end }}
 {{- range $name, $pool := .Values.pools }}
-- name: {{ include "bates.variable" (printf "%s.pool.redis" $name) }}
+- name: {{ include "bates.variable" (printf "series.%s.pool.redis" $name) }}
   valueFrom:
     secretKeyRef:
       name: {{ $pool.redis.secretName }}
       key: {{ $pool.redis.secretKey }}
 {{- end }}
-{{- range $at, $secret := .Values.seriesSecrets }}
+{{- range $name, $pool := .Values.offeredPools }}
+- name: {{ include "bates.variable" (printf "pools.%s.redis" $name) }}
+  valueFrom:
+    secretKeyRef:
+      name: {{ $pool.redis.secretName }}
+      key: {{ $pool.redis.secretKey }}
+{{- end }}
+{{- range $at, $secret := include "bates.secrets" . | fromYamlArray }}
 - name: {{ include "bates.variable" .path }}
   {{- if hasSuffix "_file" .path }}
   value: /etc/bates/secrets/{{ $at }}/value
@@ -206,7 +213,7 @@ volumeMounts:
     mountPath: /etc/bates/tls
     readOnly: true
   {{- end }}
-  {{- range $at, $secret := .Values.seriesSecrets }}
+  {{- range $at, $secret := include "bates.secrets" . | fromYamlArray }}
   {{- if hasSuffix "_file" .path }}
   - name: secret-{{ $at }}
     mountPath: /etc/bates/secrets/{{ $at }}
@@ -278,7 +285,7 @@ spec:
       secret:
         secretName: {{ . }}
     {{- end }}
-    {{- range $at, $secret := .Values.seriesSecrets }}
+    {{- range $at, $secret := include "bates.secrets" . | fromYamlArray }}
     {{- if hasSuffix "_file" .path }}
     - name: secret-{{ $at }}
       secret:

@@ -1,5 +1,7 @@
 //! `bates check`: explains a configuration.
 
+mod callers;
+
 use anyhow::{Result, bail};
 use bates_api::SeriesDescription;
 use bates_core::{AuditPolicy, FillAmount, ListValue, Promise, SeriesSpec};
@@ -22,7 +24,7 @@ pub(crate) struct CheckArgs {
     #[command(flatten)]
     config: ConfigArgs,
 
-    /// Print JSON, one series per line
+    /// Print JSON: a series, token, offered sink or offered pool per line
     #[arg(long)]
     json: bool,
 }
@@ -79,7 +81,7 @@ impl CheckArgs {
             let report = describe_series(spec, &config)?;
             if self.json { out.print_json(&report)? } else { print(out, &report)? }
         }
-        Ok(())
+        callers::print(out, &config, self.json)
     }
 }
 
@@ -127,12 +129,16 @@ fn describe_audit(audit: AuditPolicy) -> Option<String> {
 }
 
 fn describe_pool(SeriesPool { pool, settings, .. }: &SeriesPool) -> Result<String> {
-    let (low, key, server) = (group_digits(settings.low), &settings.key, pool.address()?);
-    let amount = match settings.amount {
+    let (key, server) = (&settings.key, pool.address()?);
+    Ok(format!("{key} on Redis at {server}, {}", describe_fill(&(settings.low, settings.amount))))
+}
+
+fn describe_fill((low, amount): &(u64, FillAmount)) -> String {
+    let amount = match *amount {
         FillAmount::UpTo(size) => format!("filled up to {}", group_digits(size)),
         FillAmount::Batch(count) => format!("{} more", group_digits(count)),
     };
-    Ok(format!("{key} on Redis at {server}, {amount} when {low} are left"))
+    format!("{amount} when {} are left", group_digits(*low))
 }
 
 fn crash_skips(spec: &SeriesSpec, is_shared: bool) -> (u64, u64) {
