@@ -28,8 +28,11 @@ pub struct PoolSettings {
 /// Invariant: two series never share a list: a name has no colon, and is the third part of the key.
 pub fn offered_pool_key(series: &SeriesName, parameters: &[String]) -> Result<KeyTemplate, KeyTemplateError> {
     let tenant = series.as_str().split('.').next().unwrap_or_default();
-    let values: String = parameters.iter().map(|name| format!(":{{{name}}}")).collect();
-    KeyTemplate::parse(&format!("{tenant}:pool:{series}{values}"))
+    let mut key = format!("{tenant}:pool:{series}");
+    for name in parameters {
+        key.extend([":{", name, "}"]);
+    }
+    KeyTemplate::parse(&key)
 }
 
 /// The default of [`PoolSettings::lists_max`].
