@@ -221,7 +221,7 @@ mod ahead {
                     ListValue::Id => scope(&series).number(Position::new(position).unwrap()).unwrap(),
                     ListValue::Seq => position.to_string(),
                 };
-                expected += &format!("{}:{number};", number.len());
+                expected.extend([number.len().to_string(), format!(":{number};")]);
             }
             assert_eq!(String::from_utf8(out).unwrap(), expected, "{template}");
         }
