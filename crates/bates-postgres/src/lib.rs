@@ -10,6 +10,7 @@ mod caller;
 mod client_lease;
 mod cluster;
 mod connect;
+mod cursor;
 mod error;
 mod gap;
 mod holding;

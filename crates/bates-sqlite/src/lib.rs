@@ -7,6 +7,7 @@ mod batch;
 mod caller;
 mod checkpoint;
 mod client_lease;
+mod cursor;
 mod error;
 mod folder;
 mod gap;

@@ -7,13 +7,11 @@ use std::thread::{self, JoinHandle};
 
 use bates_core::ledger::{Outcome, Request};
 use bates_core::{
-    Cursor, CursorStore, Definition, DescriptionChange, GapReason, Grant, GrantError, GrantRequest, MoveMark,
-    NodeStore, Operation, PinOutcome, Position, PositionRange, ProcessGuard, Promise, PromiseChange,
-    RangeSet, ReleaseOutcome, ReleaseRequest, ScopeId, ScopeKey, SeriesName, SeriesStore, StoreError,
-    StoreResult,
+    Definition, DescriptionChange, MoveMark, NodeStore, Operation, PinOutcome, ProcessGuard, Promise,
+    PromiseChange, ScopeId, SeriesName, SeriesStore, StoreError, StoreResult,
 };
 use parking_lot::Mutex;
-use rusqlite::{Connection, Row, Transaction, params};
+use rusqlite::{Connection, Row, Transaction};
 use uuid::Uuid;
 
 use crate::batch::{Call, Job};
@@ -22,9 +20,9 @@ use crate::folder::{Folder, OpenMode, io_error};
 use crate::open::{self, Opened};
 use crate::outbox::SteadyClock;
 use crate::state_file::StateFile;
-use crate::write::{self, rows, to_limit, to_u64};
+use crate::write::{self, rows};
 use crate::writer::{PendingWrite, Writer};
-use crate::{held, moving, operation, pin, progress, scope};
+use crate::{moving, operation, pin, progress};
 
 pub struct SqliteStore {
     /// `None` while the store is being dropped, which stops the writer.
@@ -120,7 +118,7 @@ impl SqliteStore {
         answer.await.map_err(|_| writer_stopped())
     }
 
-    fn send(&self, job: Job) -> StoreResult<()> {
+    pub(crate) fn send(&self, job: Job) -> StoreResult<()> {
         if self.process.is_forked() {
             return Err(StoreError::Forked);
         }
@@ -137,7 +135,7 @@ impl SqliteStore {
     }
 }
 
-fn writer_stopped() -> StoreError {
+pub(crate) fn writer_stopped() -> StoreError {
     StoreError::Poisoned("the writer has stopped: open the store again".into())
 }
 
@@ -212,107 +210,6 @@ impl SeriesStore for SqliteStore {
 
     async fn probe(&self) -> StoreResult<()> {
         self.write(write::probe).await
-    }
-}
-
-impl CursorStore for SqliteStore {
-    async fn grant(&self, request: GrantRequest) -> Result<Grant, GrantError> {
-        self.check_complete()?;
-        self.submit(request.scope_id.clone(), Request::Grant(request)).await?.into_grant()
-    }
-
-    async fn release(&self, release: ReleaseRequest) -> StoreResult<ReleaseOutcome> {
-        self.submit(release.scope_id.clone(), Request::Release(release)).await?.into_release()
-    }
-
-    async fn release_all(&self, releases: Vec<ReleaseRequest>) -> Vec<StoreResult<ReleaseOutcome>> {
-        let now = self.clock.now();
-        let send = |release: ReleaseRequest| {
-            let (call, answer) = Call::new(release.scope_id.clone(), Request::Release(release), now);
-            self.send(Job::Call(Box::new(call))).map(|()| answer)
-        };
-        // All are sent before the first answer is awaited.
-        let sent: Vec<_> = releases.into_iter().map(send).collect();
-        let mut outcomes = Vec::with_capacity(sent.len());
-        for answer in sent {
-            let outcome = match answer {
-                Ok(answer) => answer.await.map_err(|_| writer_stopped()).and_then(Outcome::into_release),
-                Err(error) => Err(error),
-            };
-            outcomes.push(outcome);
-        }
-        outcomes
-    }
-
-    async fn cursor(&self, scope_id: ScopeId) -> StoreResult<Option<Cursor>> {
-        self.read(|connection| match write::find_scope(connection, &scope_id)? {
-            Some(at) => write::cursor(connection, at.series_id, at.scope),
-            None => Ok(None),
-        })
-    }
-
-    async fn scopes(
-        &self,
-        series: SeriesName,
-        after: Option<ScopeKey>,
-        limit: usize,
-    ) -> StoreResult<Vec<(ScopeKey, Cursor)>> {
-        let sql = "SELECT scope, next, version FROM cursor
-                   WHERE series_id = (SELECT id FROM series WHERE name = ?) AND (? OR scope > ?)
-                   ORDER BY scope LIMIT ?";
-        let after_key = after.as_ref().map_or("", ScopeKey::as_str);
-        let values = params![series.as_str(), after.is_none(), after_key, to_limit(limit)];
-        let read = |row: &Row<'_>| {
-            let cursor = Cursor { next: to_u64(row.get(1)?), version: to_u64(row.get(2)?) };
-            Ok((ScopeKey::from_store(row.get_ref(0)?.as_str()?), cursor))
-        };
-        self.read(|connection| rows(connection, sql, values, read))
-    }
-
-    async fn issued_ranges(&self, scope_id: ScopeId) -> StoreResult<Vec<PositionRange>> {
-        let sql = "SELECT first, last FROM ledger
-                   WHERE series_id = (SELECT id FROM series WHERE name = ?) AND scope = ?";
-        let values = params![scope_id.series.as_str(), scope_id.scope.as_str()];
-        let issued = self.read(|connection| rows(connection, sql, values, |row| write::range(row, 0)))?;
-        Ok(RangeSet::of(issued.into_iter().flatten()).iter().collect())
-    }
-
-    async fn burn(&self, burned: Vec<(ScopeId, PositionRange)>) -> StoreResult<()> {
-        self.write(move |transaction| {
-            for (scope_id, range) in &burned {
-                let at = write::scope_ref(transaction, scope_id)?;
-                held::record_lost(transaction, at, *range, GapReason::Burned)?;
-            }
-            Ok(())
-        })
-        .await
-    }
-
-    async fn raise_floor(
-        &self,
-        scope_id: ScopeId,
-        floor: u64,
-        operation: Option<Operation>,
-    ) -> StoreResult<Cursor> {
-        self.submit(scope_id, Request::RaiseFloor(floor, operation.map(Box::new))).await?.into_floor()
-    }
-
-    async fn adopt_positions(
-        &self,
-        scope_id: ScopeId,
-        positions: Vec<Position>,
-        operation: Option<Operation>,
-    ) -> StoreResult<u64> {
-        self.submit(scope_id, Request::Adopt(positions, operation.map(Box::new))).await?.into_adopted()
-    }
-
-    async fn adopted_positions(
-        &self,
-        scope_id: ScopeId,
-        from: u64,
-        limit: usize,
-    ) -> StoreResult<Vec<Position>> {
-        self.read(|connection| scope::adopted_positions(connection, &scope_id, from, limit))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bates_core::store::prelude::*;
 use bates_core::{Dispenser, HeldLevel, IssueError, Limits, Promise, ReleaseReport};
@@ -395,6 +396,22 @@ async fn a_clean_stop_returns_unused_positions_and_a_crash_skips_at_most_one_ran
 
     let dispenser = Dispenser::new(open_node(&memory).await);
     assert_eq!(take(&dispenser, &series, "a", 1).await, [38], "the crash skipped the rest of the range");
+}
+
+#[tokio::test]
+async fn a_stop_without_time_skips_what_it_cannot_return() {
+    let memory: Arc<MemoryStore> = Arc::default();
+    let series = counter(Promise::Ordered);
+    let dispenser = Dispenser::new(open_node(&memory).await);
+    take(&dispenser, &series, "a", 5).await;
+    take(&dispenser, &series, "b", 1).await;
+    let closed = dispenser.close_within(Duration::ZERO).await;
+    assert_eq!(closed, ReleaseReport { scopes: 2, returned: 0, gaps: 0, skipped: 27 + 31 });
+
+    let dispenser = Dispenser::new(open_node(&memory).await);
+    assert_eq!(take(&dispenser, &series, "a", 1).await, [33], "the rest of the range is skipped");
+    let closed = dispenser.close_within(Duration::from_hours(1)).await;
+    assert_eq!(closed, ReleaseReport { scopes: 1, returned: 31, gaps: 0, skipped: 0 });
 }
 
 #[tokio::test]

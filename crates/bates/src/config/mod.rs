@@ -45,7 +45,7 @@ pub(crate) const BUILT_IN: &str = include_str!("built_in.yaml");
 /// Read if it exists and no other file is named.
 pub(crate) const FILE: &str = "bates.yaml";
 
-const KEYS: [&str; 29] = [
+const KEYS: [&str; 30] = [
     "store",
     "store_password_file",
     "store_connections",
@@ -72,6 +72,7 @@ const KEYS: [&str; 29] = [
     "outbox_undelivered_retention_hours",
     "operations_retention_days",
     "reconcile_minutes",
+    "stop_timeout_s",
     "sinks",
     "pools",
     "series",
@@ -123,6 +124,8 @@ pub(crate) struct Config {
     pub(crate) id_generator_database: Option<Address>,
     /// `None`: gaps are found only on request.
     pub(crate) reconcile_period: Option<Duration>,
+    /// How long a stop may take, from its signal on.
+    pub(crate) stop_timeout: Duration,
     pub(crate) file: Option<PathBuf>,
 }
 
@@ -266,6 +269,7 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<C
     let attempts = reader.number("outbox_tries", 5, 1..=100);
     let retention = retention::read_retention(&mut reader);
     let minutes = reader.number("reconcile_minutes", 60, 0..=1_000_000);
+    let stop_seconds = reader.number("stop_timeout_s", 25, 1..=86_400);
     let series = series::read(tree.get("series"), mistakes);
     Some(Config {
         store: store?,
@@ -288,6 +292,7 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<C
         openg2p_without_secret: Reader { tree, mistakes }.flag("openg2p_without_secret"),
         id_generator_database: None,
         reconcile_period: (minutes > 0).then(|| Duration::from_mins(minutes)),
+        stop_timeout: Duration::from_secs(stop_seconds),
         file,
     })
 }

@@ -16,7 +16,7 @@ pub(super) fn start_relays<S: Store>(
     machine: &Arc<Machine<S>>,
     config: &Config,
 ) -> Result<()> {
-    let settings = RelaySettings { attempts_max: config.attempts_max, ..RelaySettings::default() };
+    let settings = relay_settings(config);
     for (series, sink) in &config.sinks {
         let context = || format!("the sink of series {:?}", series.as_str());
         let sink = sink.open().with_context(context)?;
@@ -27,12 +27,18 @@ pub(super) fn start_relays<S: Store>(
     Ok(())
 }
 
+fn relay_settings(config: &Config) -> RelaySettings {
+    let default = RelaySettings::default();
+    let stop_timeout = default.stop_timeout.min(config.stop_timeout / 4);
+    RelaySettings { attempts_max: config.attempts_max, stop_timeout, ..default }
+}
+
 pub(super) fn start_offered_sinks<S: Store>(
     tasks: &mut Background,
     machine: &Arc<Machine<S>>,
     config: &Config,
 ) {
-    let settings = RelaySettings { attempts_max: config.attempts_max, ..RelaySettings::default() };
+    let settings = relay_settings(config);
     let kind = SinkTasks { machine: machine.clone(), offers: config.offered_sinks.clone(), settings };
     let stopped = tasks.stopped();
     tasks.finishing.spawn(OfferedTasks::new(machine.clone(), kind).run(stopped));

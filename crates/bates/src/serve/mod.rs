@@ -10,7 +10,7 @@ mod tls;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use bates_core::{Machine, ReleaseReport, Store};
@@ -121,11 +121,10 @@ async fn serve(store: impl Store, mut config: Config, out: &mut Output) -> Resul
         defense,
         ..http::Settings::new(config.access)
     };
-    listen(&machine, http_settings, http, resp, stop).await;
+    let stopped_at = listen(&machine, http_settings, http, resp, stop, config.stop_timeout / 2).await;
     tasks.stop().await;
-    let ReleaseReport { returned, gaps, .. } = machine.close().await;
-    let (returned, gaps) = (count_of(returned, "unused number"), count_of(gaps, "gap"));
-    output::print_note(&format!("stopped: {returned} given back, {gaps} left"));
+    let closed = machine.close_within(config.stop_timeout.saturating_sub(stopped_at.elapsed())).await;
+    output::print_note(&describe_stop(closed));
     Ok(())
 }
 
@@ -146,14 +145,25 @@ fn names<T>(offers: &BTreeMap<String, Offer<T>>) -> Offers {
     offers.iter().map(|(name, offer)| (name.clone(), offer.offered_to.clone())).collect()
 }
 
-/// Serves both ports until the signal to stop; requests under way finish.
+fn describe_stop(closed: ReleaseReport) -> String {
+    let ReleaseReport { returned, gaps, skipped, .. } = closed;
+    let (returned, gaps) = (count_of(returned, "unused number"), count_of(gaps, "gap"));
+    let skipped = match skipped {
+        0 => String::new(),
+        _ => format!(", {} skipped, as after a crash: stop_timeout_s was over", count_of(skipped, "number")),
+    };
+    format!("stopped: {returned} given back, {gaps} left{skipped}")
+}
+
+/// Serves both ports until the signal to stop, and returns when it came. Requests under way may finish within `drain_max`.
 async fn listen<S: Store>(
     machine: &Arc<Machine<S>>,
     http_settings: http::Settings,
     http: Option<TcpListener>,
     resp: Option<TcpListener>,
     stop: impl Future<Output = ()>,
-) {
+    drain_max: Duration,
+) -> Instant {
     let (stopping, stopped) = watch::channel(false);
     let resp_settings = resp::Settings {
         tls: http_settings.tls.clone(),
@@ -171,12 +181,19 @@ async fn listen<S: Store>(
             resp::serve(listener, machine.clone(), resp_settings, wait_for_stop(stopped.clone())).await;
         }
     };
-    let stop = async {
+    let mut stopped_at = None;
+    let drained = async {
         stop.await;
+        stopped_at = Some(Instant::now());
         // Fails only if both ports have ended.
         let _ = stopping.send(true);
+        tokio::time::sleep(drain_max).await;
     };
-    tokio::join!(http, resp, stop);
+    tokio::select! {
+        ((), ()) = async { tokio::join!(http, resp) } => {}
+        () = drained => {}
+    }
+    stopped_at.unwrap_or_else(Instant::now)
 }
 
 /// Tells the operator of refused secrets, requests and connections, at most once a minute.

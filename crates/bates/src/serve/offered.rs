@@ -1,5 +1,5 @@
 //! Runs what series need that were created at run time, with what the configuration of this node offers them: delivers
-//! their documents to sinks, and fills their pools. Must never use what is not offered to the series: its documents wait
+//! their documents to sinks, and fills their pools. Must never use an offer that the series does not have: its documents wait
 //! for a node that offers the sink.
 
 use std::collections::{BTreeMap, HashSet};

@@ -144,4 +144,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{- if ge (int .Values.preStopSleepSeconds) (int .Values.terminationGracePeriodSeconds) -}}
 {{- fail "preStopSleepSeconds must be less than terminationGracePeriodSeconds" -}}
 {{- end -}}
+{{- if ge (add (int .Values.preStopSleepSeconds) (int .Values.config.stop_timeout_s)) (int64 .Values.terminationGracePeriodSeconds) -}}
+{{- fail "preStopSleepSeconds and config.stop_timeout_s together must be less than terminationGracePeriodSeconds" -}}
+{{- end -}}
 {{- end -}}

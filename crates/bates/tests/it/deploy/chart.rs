@@ -195,6 +195,7 @@ fn bad_values_are_refused_with_a_clear_error() {
         ("full", "ingress.hosts=null", "name a host in ingress.hosts"),
         ("full", "autoscaling.minReplicas=7", "autoscaling.minReplicas is above"),
         ("full", "preStopSleepSeconds=60", "must be less than terminationGracePeriodSeconds"),
+        ("full", "config.stop_timeout_s=55", "together must be less than terminationGracePeriodSeconds"),
     ] {
         let mut command = helm(set);
         command.args(["--set", values]);
