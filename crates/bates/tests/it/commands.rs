@@ -307,8 +307,8 @@ series: {}
         "token  acme  may read, take of acme.*, where project is P or Q, 50/s",
         "token  ops  may operate of all series",
         "sink   letters  webhook https://example.com, offered to acme.*, b",
-        "pool   lists  lists on Redis at redis://127.0.0.1",
-        "filled up to 1,000 when 250 are left, offered to acme.*",
+        "pool   lists  lists on Redis at 127.0.0.1:6379, filled up to 1,000 when 250 are left",
+        "when 250 are left, offered to acme.*",
     ] {
         assert!(shown.contains(line), "{line} is not in {shown}");
     }

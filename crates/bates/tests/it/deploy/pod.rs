@@ -13,6 +13,7 @@ use super::super::running::Server;
 use super::{Rendered, SETS, list, text};
 
 const SECRET: &str = "open-sesame-open-sesame";
+const WEBHOOK_SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 /// The value of the Secret that a variable refers to.
 fn secret_value(variable: &str) -> &'static str {
@@ -22,7 +23,7 @@ fn secret_value(variable: &str) -> &'static str {
         "BATES_TOKENS__FRONT_DESK__SECRET" => "of the front desk",
         "BATES_STORE" => "postgres://bates:password@127.0.0.1:5432/numbers",
         _ if variable.ends_with("__REDIS") => "redis://:password@127.0.0.1:6379/0",
-        _ if variable.ends_with("__SECRET") => "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+        _ if variable.ends_with("__SECRET") => WEBHOOK_SECRET,
         _ => panic!("{variable} refers to an unknown Secret"),
     }
 }
@@ -55,8 +56,9 @@ fn environment(rendered: &Rendered, container: &Value, folder: &Path) -> Vec<(St
                     mounts.iter().any(|mount| text(value).starts_with(text(&mount["mountPath"]))),
                     "{value} is mounted"
                 );
-                let file = folder.join("value");
-                fs::write(&file, "password").unwrap();
+                let file = folder.join(name);
+                let is_webhook = name.contains("__WEBHOOK__");
+                fs::write(&file, if is_webhook { WEBHOOK_SECRET } else { "password" }).unwrap();
                 file.to_str().unwrap().to_owned()
             }
             value => text(value).to_owned(),

@@ -1,5 +1,8 @@
 //! Rates and quotas of callers on server processes.
 
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+
 use serde_json::{Value, json};
 
 use super::super::audit::ask_as;
@@ -103,4 +106,28 @@ fn numbers_that_a_caller_did_not_get_cost_nothing() {
     assert_eq!(paid_off.as_deref(), Some(":901"), "all of the quota can be used");
     let (status, refused) = ask_as(node.http, secret, "POST /v1/series/bill/next", "");
     assert_eq!(status, 429, "{refused}");
+}
+
+#[test]
+fn a_stream_that_its_client_leaves_costs_all_numbers_that_it_took() {
+    let cluster = Cluster::start_with(
+        "secret: the shared secret\ntokens:\n  leaver: { secret: the leaving one, may: [take], quota: 60000/day }\nseries:\n  \
+         bill: { pattern: \"{seq}\", promise: gapless }\n",
+    );
+    let node = cluster.node();
+    let request = "POST /v1/series/bill/next?count=20000 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+                   Accept: text/plain\r\nAuthorization: Bearer the leaving one\r\nContent-Length: 0\r\n\r\n";
+    // Leaves with the first lines, while the server takes the next chunk.
+    let begin_and_leave = || {
+        let mut stream = TcpStream::connect(("127.0.0.1", node.http)).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).unwrap();
+        line.contains("200")
+    };
+    let streams = (0..100).filter(|_| begin_and_leave()).count();
+    assert!((3..100).contains(&streams), "{streams} streams began, and then the quota was used");
+    let (_, level) = ask_as(node.http, SHARED, "GET /v1/series/bill/peek", "");
+    let taken = level["next"].as_u64().unwrap() - 1;
+    assert!(taken <= 60_000, "{taken} numbers taken with a quota of 60,000, in {streams} streams");
 }
