@@ -14,12 +14,18 @@ use crate::outbox::to_limit;
 use crate::read;
 use crate::store::PostgresStore;
 
-/// Max releases that wait in the queue at once.
-const RELEASES_MAX: usize = 1_024;
+/// Max calls of one caller that wait in the queue at once.
+const CALLS_MAX: usize = 1_024;
 
 impl CursorStore for PostgresStore {
     async fn grant(&self, request: GrantRequest) -> Result<Grant, GrantError> {
         self.shared.submit(request.scope_id.clone(), Request::Grant(request)).await?.into_grant()
+    }
+
+    async fn grant_all(&self, requests: Vec<GrantRequest>) -> Vec<Result<Grant, GrantError>> {
+        // The queue makes batches of them.
+        let grants = requests.into_iter().map(|request| self.grant(request));
+        stream::iter(grants).buffered(CALLS_MAX).collect().await
     }
 
     async fn release(&self, release: ReleaseRequest) -> StoreResult<ReleaseOutcome> {
@@ -29,7 +35,7 @@ impl CursorStore for PostgresStore {
     async fn release_all(&self, releases: Vec<ReleaseRequest>) -> Vec<StoreResult<ReleaseOutcome>> {
         // The queue makes batches of them.
         let releases = releases.into_iter().map(|release| self.release(release));
-        stream::iter(releases).buffered(RELEASES_MAX).collect().await
+        stream::iter(releases).buffered(CALLS_MAX).collect().await
     }
 
     async fn cursor(&self, scope_id: ScopeId) -> StoreResult<Option<Cursor>> {

@@ -9,97 +9,128 @@ use crate::outbox::assign;
 use crate::scope::{SeriesRow, StoredScope};
 use crate::writer::Write;
 
-pub(crate) struct Call {
-    scope_id: ScopeId,
-    request: Request,
+/// Requests of one caller, who gets their outcomes in the same order.
+pub(crate) struct Calls {
+    requests: Vec<(ScopeId, Request)>,
     /// In milliseconds, by the clock of the store.
     now: i64,
-    outcome: Option<Outcome>,
-    answer: oneshot::Sender<Outcome>,
+    answer: oneshot::Sender<Vec<Outcome>>,
 }
 
 pub(crate) enum Job {
-    Call(Box<Call>),
+    Calls(Calls),
     Write(Box<dyn Write>),
+}
+
+struct Call {
+    scope_id: ScopeId,
+    request: Request,
+    now: i64,
+}
+
+struct Answer {
+    /// How many calls it answers.
+    count: usize,
+    sender: oneshot::Sender<Vec<Outcome>>,
 }
 
 #[derive(Default)]
 pub(crate) struct Batch {
-    #[expect(clippy::vec_box, reason = "calls arrive boxed, and sorting boxes moves only pointers")]
-    calls: Vec<Box<Call>>,
+    /// In the order in which they came.
+    calls: Vec<Call>,
+    /// Of the calls, once they are decided.
+    outcomes: Vec<Option<Outcome>>,
+    /// Together they answer all calls, in their order.
+    answers: Vec<Answer>,
     writes: Vec<Box<dyn Write>>,
 }
 
-impl Call {
-    pub(crate) fn new(scope_id: ScopeId, request: Request, now: i64) -> (Self, oneshot::Receiver<Outcome>) {
+impl Calls {
+    pub(crate) fn new(
+        requests: Vec<(ScopeId, Request)>,
+        now: i64,
+    ) -> (Self, oneshot::Receiver<Vec<Outcome>>) {
         let (answer, receiver) = oneshot::channel();
-        (Self { scope_id, request, now, outcome: None, answer }, receiver)
-    }
-
-    fn answer(self, committed: &StoreResult<()>) {
-        let outcome = match committed {
-            Ok(()) => self.outcome.expect("a committed call was decided"),
-            Err(error) => self.request.failed(error.clone()),
-        };
-        // The range of a caller that no longer waits becomes a gap.
-        let _ = self.answer.send(outcome);
+        (Self { requests, now, answer }, receiver)
     }
 }
 
 impl Batch {
     pub(crate) fn push(&mut self, job: Job) {
         match job {
-            Job::Call(call) => self.calls.push(call),
+            Job::Calls(Calls { requests, now, answer }) => {
+                self.answers.push(Answer { count: requests.len(), sender: answer });
+                let call = |(scope_id, request)| Call { scope_id, request, now };
+                self.calls.extend(requests.into_iter().map(call));
+            }
             Job::Write(write) => self.writes.push(write),
         }
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.calls.len() + self.writes.len()
+    }
+
     /// Called again in another transaction if the commit failed.
     pub(crate) fn apply(&mut self, transaction: &Transaction<'_>, run: i64) -> Result<()> {
-        // A stable sort: the requests of a scope keep their order.
-        self.calls.sort_by(|one, other| one.scope_id.cmp(&other.scope_id));
-        let mut keys = IdempotencyKeys::of(self.calls.iter().map(|call| &call.request));
+        let Self { calls, outcomes, writes, .. } = self;
+        let mut keys = IdempotencyKeys::of(calls.iter().map(|call| &call.request));
         if !keys.is_empty() {
             let states = assign::key_states(transaction, &keys)?;
             keys = keys.with_states(states).expect("each key has a state");
         }
-        for calls in self.calls.chunk_by_mut(|one, other| one.scope_id.series == other.scope_id.series) {
+        outcomes.clear();
+        outcomes.resize_with(calls.len(), || None);
+        let mut sorted: Vec<(usize, &Call)> = calls.iter().enumerate().collect();
+        // A stable sort: the requests of a scope keep their order.
+        sorted.sort_by(|(_, one), (_, other)| one.scope_id.cmp(&other.scope_id));
+        for calls in sorted.chunk_by(|(_, one), (_, other)| one.scope_id.series == other.scope_id.series) {
             let mut series = SeriesRow::default();
-            for calls in calls.chunk_by_mut(|one, other| one.scope_id.scope == other.scope_id.scope) {
-                apply_scope(transaction, calls, &mut series, &mut keys, run)?;
+            for calls in calls.chunk_by(|(_, one), (_, other)| one.scope_id.scope == other.scope_id.scope) {
+                let decided = apply_scope(transaction, calls, &mut series, &mut keys, run)?;
+                calls.iter().zip(decided).for_each(|((at, _), outcome)| outcomes[*at] = Some(outcome));
             }
             series.apply(transaction)?;
         }
-        self.writes.iter_mut().try_for_each(|write| write.apply(transaction))
+        writes.iter_mut().try_for_each(|write| write.apply(transaction))
     }
 
     pub(crate) fn answer(&mut self, committed: &StoreResult<()>) {
-        self.calls.drain(..).for_each(|call| call.answer(committed));
+        // If the batch failed, some calls have no outcome.
+        self.outcomes.resize_with(self.calls.len(), || None);
+        let outcome = |(call, outcome): (Call, Option<Outcome>)| match committed {
+            Ok(()) => outcome.expect("a committed call was decided"),
+            Err(error) => call.request.failed(error.clone()),
+        };
+        let mut outcomes = self.calls.drain(..).zip(self.outcomes.drain(..)).map(outcome);
+        for Answer { count, sender } in self.answers.drain(..) {
+            // The ranges of a caller that no longer waits become gaps.
+            let _ = sender.send(outcomes.by_ref().take(count).collect());
+        }
+        drop(outcomes);
         self.writes.drain(..).for_each(|write| write.answer(committed.clone()));
     }
 }
 
+/// The outcomes of the calls for one scope.
 fn apply_scope(
     transaction: &Transaction<'_>,
-    calls: &mut [Box<Call>],
+    calls: &[(usize, &Call)],
     series: &mut SeriesRow,
     keys: &mut IdempotencyKeys,
     run: i64,
-) -> Result<()> {
-    let scope_id = calls[0].scope_id.clone();
-    let requests = || calls.iter().map(|call| &call.request);
-    let stored = StoredScope::load(transaction, &scope_id, series, requests(), run)?;
-    let Decision { outcomes, change } = decide(&stored.before, &scope_id, requests(), keys);
+) -> Result<Vec<Outcome>> {
+    let scope_id = &calls[0].1.scope_id;
+    let requests = || calls.iter().map(|(_, call)| &call.request);
+    let stored = StoredScope::load(transaction, scope_id, series, requests(), run)?;
+    let Decision { outcomes, change } = decide(&stored.before, scope_id, requests(), keys);
     stored.apply(transaction, series, &change, run)?;
     if let Some(series_id) = stored.series_id {
-        for (call, outcome) in calls.iter().zip(&outcomes) {
+        for ((_, call), outcome) in calls.iter().zip(&outcomes) {
             if let Some(document) = call.request.new_document(outcome) {
                 assign::write(transaction, series_id, document, call.now)?;
             }
         }
     }
-    for (call, outcome) in calls.iter_mut().zip(outcomes) {
-        call.outcome = Some(outcome);
-    }
-    Ok(())
+    Ok(outcomes)
 }

@@ -7,8 +7,7 @@ use bates_core::{
 };
 use rusqlite::{Row, params};
 
-use crate::batch::{Call, Job};
-use crate::store::{SqliteStore, writer_stopped};
+use crate::SqliteStore;
 use crate::write::{self, rows, to_limit, to_u64};
 use crate::{held, scope};
 
@@ -18,27 +17,30 @@ impl CursorStore for SqliteStore {
         self.submit(request.scope_id.clone(), Request::Grant(request)).await?.into_grant()
     }
 
+    async fn grant_all(&self, requests: Vec<GrantRequest>) -> Vec<Result<Grant, GrantError>> {
+        let count = requests.len();
+        let request = |request: GrantRequest| (request.scope_id.clone(), Request::Grant(request));
+        let granted = match self.check_complete() {
+            Ok(()) => self.submit_all(requests.into_iter().map(request).collect()).await,
+            Err(error) => Err(error),
+        };
+        match granted {
+            Ok(outcomes) => outcomes.into_iter().map(Outcome::into_grant).collect(),
+            Err(error) => vec![Err(error.into()); count],
+        }
+    }
+
     async fn release(&self, release: ReleaseRequest) -> StoreResult<ReleaseOutcome> {
         self.submit(release.scope_id.clone(), Request::Release(release)).await?.into_release()
     }
 
     async fn release_all(&self, releases: Vec<ReleaseRequest>) -> Vec<StoreResult<ReleaseOutcome>> {
-        let now = self.clock.now();
-        let send = |release: ReleaseRequest| {
-            let (call, answer) = Call::new(release.scope_id.clone(), Request::Release(release), now);
-            self.send(Job::Call(Box::new(call))).map(|()| answer)
-        };
-        // All are sent before the first answer is awaited.
-        let sent: Vec<_> = releases.into_iter().map(send).collect();
-        let mut outcomes = Vec::with_capacity(sent.len());
-        for answer in sent {
-            let outcome = match answer {
-                Ok(answer) => answer.await.map_err(|_| writer_stopped()).and_then(Outcome::into_release),
-                Err(error) => Err(error),
-            };
-            outcomes.push(outcome);
+        let count = releases.len();
+        let request = |release: ReleaseRequest| (release.scope_id.clone(), Request::Release(release));
+        match self.submit_all(releases.into_iter().map(request).collect()).await {
+            Ok(outcomes) => outcomes.into_iter().map(Outcome::into_release).collect(),
+            Err(error) => vec![Err(error); count],
         }
-        outcomes
     }
 
     async fn cursor(&self, scope_id: ScopeId) -> StoreResult<Option<Cursor>> {

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use rusqlite::{Connection, Row, Transaction};
 use uuid::Uuid;
 
-use crate::batch::{Call, Job};
+use crate::batch::{Calls, Job};
 use crate::error::{Damage, OpenError, WriteResult, read_error};
 use crate::folder::{Folder, OpenMode, io_error};
 use crate::open::{self, Opened};
@@ -113,12 +113,18 @@ impl SqliteStore {
     }
 
     pub(crate) async fn submit(&self, scope_id: ScopeId, request: Request) -> StoreResult<Outcome> {
-        let (call, answer) = Call::new(scope_id, request, self.clock.now());
-        self.send(Job::Call(Box::new(call)))?;
+        let mut outcomes = self.submit_all(vec![(scope_id, request)]).await?;
+        Ok(outcomes.pop().expect("each request has an outcome"))
+    }
+
+    /// The outcomes of requests in their order, usually of one commit.
+    pub(crate) async fn submit_all(&self, requests: Vec<(ScopeId, Request)>) -> StoreResult<Vec<Outcome>> {
+        let (calls, answer) = Calls::new(requests, self.clock.now());
+        self.send(Job::Calls(calls))?;
         answer.await.map_err(|_| writer_stopped())
     }
 
-    pub(crate) fn send(&self, job: Job) -> StoreResult<()> {
+    fn send(&self, job: Job) -> StoreResult<()> {
         if self.process.is_forked() {
             return Err(StoreError::Forked);
         }
@@ -135,7 +141,7 @@ impl SqliteStore {
     }
 }
 
-pub(crate) fn writer_stopped() -> StoreError {
+fn writer_stopped() -> StoreError {
     StoreError::Poisoned("the writer has stopped: open the store again".into())
 }
 

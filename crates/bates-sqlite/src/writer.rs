@@ -21,7 +21,8 @@ use crate::progress;
 use crate::state_file::{Phase, StateFile};
 use crate::write;
 
-/// Max writes in one commit. A sync costs as much as a few hundred rows, so more would mostly delay the first caller.
+/// A commit takes no further jobs once it has this many writes. A sync costs as much as a few hundred rows, so more would
+/// mostly delay the first caller.
 const BATCH_MAX: usize = 4_096;
 
 /// A write that the ledger does not decide.
@@ -82,7 +83,11 @@ impl Writer {
         let mut threshold = Threshold::new();
         while let Ok(first) = jobs.recv() {
             batch.push(first);
-            jobs.try_iter().take(BATCH_MAX - 1).for_each(|job| batch.push(job));
+            while batch.len() < BATCH_MAX
+                && let Ok(job) = jobs.try_recv()
+            {
+                batch.push(job);
+            }
             let mut outcome = self.commit_making_room(&mut batch);
             batch.answer(&outcome);
             if outcome.is_ok() {

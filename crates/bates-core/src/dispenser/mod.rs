@@ -35,7 +35,7 @@ use crate::series::{Series, SeriesName};
 use crate::store::{MeasuredStore, Store, StoreError, StoreResult};
 use ahead::Rooms;
 use burned::BurnedPositions;
-use cell::Cell;
+use cell::{Cell, RefillRequest};
 use recall::GivenUpRanges;
 use refill::TaskCount;
 use shards::{CellId, Shards};
@@ -123,16 +123,26 @@ impl<S: Store> Dispenser<S> {
         self.inner.process.is_forked()
     }
 
-    /// Starts fetching the first positions of a scope that is not in memory, so that many scopes share a commit.
+    /// Starts fetching the first positions of a scope that is not in memory.
     pub fn prefetch(&self, series: &Series, scope: &ScopeKey) {
+        self.inner.start_refill(self.first_refill(series, scope));
+    }
+
+    /// As [`Self::prefetch`] for many scopes, with one call of the store.
+    pub fn prefetch_all<'s>(&self, scopes: impl IntoIterator<Item = (&'s Series, &'s ScopeKey)>) {
+        let refills = scopes.into_iter().filter_map(|(series, scope)| self.first_refill(series, scope));
+        self.inner.start_first_refills(refills.collect());
+    }
+
+    /// Invariant: the caller starts it, because the cell waits for its end.
+    fn first_refill(&self, series: &Series, scope: &ScopeKey) -> Option<RefillRequest> {
         if self.is_forked() {
-            return;
+            return None;
         }
         let id = CellId { series, scope: scope.as_str() };
         let is_cached = self.direct_purpose(series).is_none();
         let may_create = || is_cached && self.may_hold(series);
-        let refill = self.inner.shards.with_cell_or_new(id, may_create, Cell::first_refill).ok().flatten();
-        self.inner.start_refill(refill);
+        self.inner.shards.with_cell_or_new(id, may_create, Cell::first_refill).ok().flatten()
     }
 
     /// `None` if the scope is not in memory. Never creates one.

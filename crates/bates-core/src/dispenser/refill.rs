@@ -42,26 +42,57 @@ impl<S: Store> Inner<S> {
 
     #[cold]
     fn spawn_refill(self: &Arc<Self>, refill: RefillRequest) {
-        let task = RefillTask {
+        let task = self.begin_task(&refill);
+        let _inside = self.tokio.enter();
+        self.store.runtime().spawn(Box::pin(task.run(refill)));
+    }
+
+    /// Fetches the first positions of many scopes together.
+    pub(super) fn start_first_refills(self: &Arc<Self>, refills: Vec<RefillRequest>) {
+        if refills.is_empty() {
+            return;
+        }
+        let tasks = refills.iter().map(|refill| self.begin_task(refill)).collect();
+        let _inside = self.tokio.enter();
+        self.store.runtime().spawn(Box::pin(self.clone().run_first(tasks, refills)));
+    }
+
+    fn begin_task(self: &Arc<Self>, refill: &RefillRequest) -> RefillTask<S> {
+        RefillTask {
             scope_id: refill.scope_id.clone(),
             series: refill.series.clone(),
             is_under_way: true,
             inner: self.clone(),
             _counted: self.tasks.begin(),
-        };
-        let _inside = self.tokio.enter();
-        self.store.runtime().spawn(Box::pin(task.run(refill)));
+        }
+    }
+
+    async fn run_first(self: Arc<Self>, tasks: Vec<RefillTask<S>>, refills: Vec<RefillRequest>) {
+        let requests = refills.into_iter().map(|refill| self.grant_request(refill)).collect();
+        let granted = self.store.grant_all(requests).await;
+        self.discard_if_restored();
+        for (mut task, outcome) in tasks.into_iter().zip(granted) {
+            if let Some(next) = task.end(outcome) {
+                self.store.runtime().spawn(Box::pin(task.run(next)));
+            }
+        }
     }
 
     /// Ranges that a cell gave up for a run are released before the run is fetched.
-    async fn fetch(&self, refill: RefillRequest) -> Result<Grant, GrantError> {
-        let RefillRequest { scope_id, series, count, count_needed, held_from, release } = refill;
-        let held_from = self.given_up.held_from(&scope_id, held_from);
-        let request = series.grant_request(scope_id, count, GrantPurpose::Hold);
+    async fn fetch(&self, mut refill: RefillRequest) -> Result<Grant, GrantError> {
+        let release = refill.release.take();
+        let request = self.grant_request(refill);
         if let Some(release) = release {
             self.release(release, self.era.load(Ordering::Acquire)).await?;
         }
-        self.store.grant(GrantRequest { count_needed, held_from, ..request }).await
+        self.store.grant(request).await
+    }
+
+    fn grant_request(&self, refill: RefillRequest) -> GrantRequest {
+        let RefillRequest { scope_id, series, count, count_needed, held_from, .. } = refill;
+        let held_from = self.given_up.held_from(&scope_id, held_from);
+        let request = series.grant_request(scope_id, count, GrantPurpose::Hold);
+        GrantRequest { count_needed, held_from, ..request }
     }
 }
 

@@ -173,13 +173,14 @@ impl<S: Store> Machine<S> {
         Some(PoppedNumbers { taken, rendering })
     }
 
-    /// Starts fetching the first numbers of the scope of `key`, so that callers with many keys wait once.
-    pub fn prefetch_by_key(&self, key: &str) {
-        let Some(entry) = self.series_by_key(key) else { return };
-        let Some(parameters) = entry.key().and_then(|template| template.read(key)) else { return };
-        let parameters: Vec<(&str, &str)> = parameters.collect();
-        if let Ok(open) = self.open_scope(&entry, (&*parameters).into()) {
-            self.dispenser.prefetch(&entry.series, open.key());
-        }
+    /// The scope of a Redis key, if the series has it.
+    pub fn scope_of_key(&self, entry: &SeriesEntry, key: &str) -> Option<ScopeKey> {
+        let parameters: Vec<(&str, &str)> = entry.key()?.read(key)?.collect();
+        Some(self.open_scope(entry, (&*parameters).into()).ok()?.scope_id.scope)
+    }
+
+    /// Starts fetching the first numbers of these scopes, so that a caller with many of them waits once.
+    pub fn prefetch_scopes(&self, scopes: &[(Arc<SeriesEntry>, ScopeKey)]) {
+        self.dispenser.prefetch_all(scopes.iter().map(|(entry, scope)| (&entry.series, scope)));
     }
 }

@@ -184,7 +184,8 @@ fn check_key(spec: &SeriesSpec, pattern: &Pattern) -> MachineResult<()> {
 
 fn accepted(pattern: &Pattern) -> AcceptedShare {
     let positions = pattern.last().value() + 1;
-    let numbers = pattern.capacity().map_or(positions, bates_pattern::Capacity::count).min(positions);
+    let capacity = pattern.estimate_capacity();
+    let numbers = capacity.map_or(positions, bates_pattern::Capacity::count).min(positions);
     AcceptedShare { numbers, positions }
 }
 

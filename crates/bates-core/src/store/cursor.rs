@@ -17,6 +17,9 @@ pub trait CursorStore: Send + Sync + 'static {
     /// Moves a cursor and answers with the range that it passed. Calls that wait together share one commit.
     async fn grant(&self, request: GrantRequest) -> Result<Grant, GrantError>;
 
+    /// Grants to many scopes, in few commits. Answers in the order of the requests.
+    async fn grant_all(&self, requests: Vec<GrantRequest>) -> Vec<Result<Grant, GrantError>>;
+
     /// Releases the unused end of a range, if the cursor was not written since; otherwise it becomes a gap.
     async fn release(&self, release: ReleaseRequest) -> StoreResult<ReleaseOutcome>;
 

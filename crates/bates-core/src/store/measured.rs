@@ -63,19 +63,33 @@ impl<S> MeasuredStore<S> {
 
 impl<S: Store> MeasuredStore<S> {
     pub(crate) async fn grant(&self, request: GrantRequest) -> Result<Grant, GrantError> {
-        let counts = self.counts.read().get(&request.scope_id.series).cloned();
-        let (scope, end) = (request.scope_id.scope.clone(), request.end);
+        let (scope_id, end) = (request.scope_id.clone(), request.end);
         let granted = self.timed(self.store.grant(request)).await;
-        if let Some(counts) = counts {
-            counts.add_refill(granted.is_ok());
-            let raise = |next| counts.usage.raise(scope.parts().1, next);
-            match &granted {
-                Ok(grant) => raise(grant.range.to()),
-                Err(GrantError::Exhausted { left, .. }) => raise(end.saturating_sub(*left)),
-                Err(_) => {}
-            }
+        self.note_grant(&scope_id, end, &granted);
+        granted
+    }
+
+    pub(crate) async fn grant_all(&self, requests: Vec<GrantRequest>) -> Vec<Result<Grant, GrantError>> {
+        let asked: Vec<_> = requests.iter().map(|request| (request.scope_id.clone(), request.end)).collect();
+        let granted = self.timed(async { Ok(self.store.grant_all(requests).await) }).await;
+        let granted = granted.unwrap_or_else(|error: GrantError| vec![Err(error); asked.len()]);
+        for ((scope_id, end), granted) in asked.iter().zip(&granted) {
+            self.note_grant(scope_id, *end, granted);
         }
         granted
+    }
+
+    fn note_grant(&self, ScopeId { series, scope }: &ScopeId, end: u64, granted: &Result<Grant, GrantError>) {
+        let all_counts = self.counts.read();
+        let Some(counts) = all_counts.get(series) else { return };
+        counts.add_refill(granted.is_ok());
+        match granted {
+            Ok(grant) => counts.usage.raise(scope.parts().1, grant.range.to()),
+            Err(GrantError::Exhausted { left, .. }) => {
+                counts.usage.raise(scope.parts().1, end.saturating_sub(*left));
+            }
+            Err(_) => {}
+        }
     }
 
     pub(crate) async fn release(&self, release: ReleaseRequest) -> StoreResult<ReleaseOutcome> {

@@ -109,3 +109,20 @@ fn capacity_is_the_number_of_positions_that_render() {
     let rendered = positions.filter(|at| scope.number(super::position(*at)).is_ok()).count() as u64;
     assert_eq!(scope.capacity().count(), rendered);
 }
+
+#[test]
+fn a_quick_estimate_is_close_to_the_thorough_one() {
+    for (template, options) in [
+        ("{seq:7}", rejecting("openg2p")),
+        ("{seq:11}{check:verhoeff}", rejecting("openg2p")),
+        ("{seq:15}{check:verhoeff}", rejecting("openg2p")),
+    ] {
+        let pattern = compile(template, options);
+        let (quick, thorough) = (pattern.estimate_capacity().unwrap(), pattern.capacity().unwrap());
+        let difference = quick.count().abs_diff(thorough.count());
+        assert!(difference <= quick.margin() + thorough.margin(), "{template}: {quick:?}, {thorough:?}");
+        assert!(quick.margin() <= thorough.count() / 40, "{template}: {quick:?}");
+    }
+    let small = compile("{seq:5}", rejecting("openg2p"));
+    assert_eq!(small.estimate_capacity(), small.capacity(), "small spaces are counted");
+}

@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use super::command::{self, Call, Outcome, Request};
+use super::command::{self, Ahead, Call, Outcome, Request};
 use super::listener::{Shared, send_refusal};
 use super::session::Session;
 use super::{Progress, Reader, Reply};
@@ -120,12 +120,13 @@ impl<S: Store> Connection<S> {
             self.reader.set_limits(self.session.limits());
         }
         let is_open = loop {
+            let begun_at = at;
             match self.step(&mut at) {
                 None => break true,
                 Some(Outcome::Answered) => {}
                 Some(Outcome::Deferred(request)) => {
-                    if at >= prefetched_to {
-                        prefetched_to = self.prefetch(at);
+                    if at < self.input.len() && begun_at >= prefetched_to {
+                        prefetched_to = self.prefetch(begun_at);
                     }
                     if !self.hold() {
                         return Err(io::ErrorKind::OutOfMemory.into());
@@ -179,22 +180,30 @@ impl<S: Store> Connection<S> {
         request.answer(&self.session, &self.machine, &mut self.output).await;
     }
 
-    /// Starts fetching numbers for the commands after one that waits, so that all share a commit. Returns where it stopped.
+    /// Starts fetching numbers for the command at `at`, which waits, and for those after it, so that all share a commit.
+    /// Returns where it stopped.
     fn prefetch(&self, mut at: usize) -> usize {
         let mut reader = Reader::new(self.session.limits());
+        let mut scopes = Vec::new();
         for _ in 0..PREFETCH_MAX {
             match reader.read(&self.input[at..]) {
                 Ok(Progress::Command(command)) => {
                     at += command.consumed();
-                    if !command::prefetch(command, &self.session, &self.machine) {
-                        return at;
+                    match command::look_ahead(command, &self.session, &self.machine) {
+                        Ahead::Numbers(entry, scope) => scopes.push((entry, scope)),
+                        Ahead::Login => break,
+                        Ahead::Other => {}
                     }
                 }
                 Ok(Progress::Empty { consumed }) => at += consumed,
                 // Handled when it is executed.
-                Ok(Progress::Incomplete { .. }) | Err(_) => return self.input.len(),
+                Ok(Progress::Incomplete { .. }) | Err(_) => {
+                    at = self.input.len();
+                    break;
+                }
             }
         }
+        self.machine.prefetch_scopes(&scopes);
         at
     }
 

@@ -21,6 +21,7 @@ macro_rules! conformance {
             concurrent_callers_of_many_scopes_get_disjoint_ranges
             a_grant_survives_reopening
             grants_stop_exactly_at_the_end_of_the_space
+            calls_for_many_scopes_are_answered_in_the_order_of_their_requests
             scopes_and_series_count_separately
             the_scope_limit_holds_and_reads_create_no_scope
             a_range_is_released_once_and_only_if_nothing_was_granted_since

@@ -121,6 +121,27 @@ pub async fn scopes_and_series_count_separately<D: DataSet>(data: &D) {
     assert_eq!(next(&store, scope_id("a")).await, Some(1011));
 }
 
+pub async fn calls_for_many_scopes_are_answered_in_the_order_of_their_requests<D: DataSet>(data: &D) {
+    let store = open_pinned(data).await;
+    grant(&store, request(scope_id("b"), 5)).await;
+    let unknown = ScopeId { series: series("unknown"), ..scope_id("a") };
+    let asked =
+        [(scope_id("c"), 1), (unknown, 2), (scope_id("b"), 3), (scope_id("a"), 4), (scope_id("b"), 5)];
+    let granted = store.grant_all(asked.map(|(scope_id, count)| request(scope_id, count)).into()).await;
+    let ranges: Vec<_> =
+        granted.iter().map(|granted| granted.as_ref().ok().map(|grant| grant.range)).collect();
+    let expected = [(1001, 1002), (0, 0), (1006, 1009), (1001, 1005), (1009, 1014)];
+    assert_eq!(ranges, expected.map(|(from, to)| PositionRange::new(from, to)));
+    let release = |scope: &str, at: usize| {
+        let grant = granted[at].as_ref().expect("granted");
+        ReleaseRequest { scope_id: scope_id(scope), range: grant.range, version: grant.version, lost: vec![] }
+    };
+    let released = store.release_all(vec![release("c", 0), release("b", 2), release("a", 3)]).await;
+    let (returned, gap) = (Ok(ReleaseOutcome::Returned), Ok(ReleaseOutcome::Gap));
+    assert_eq!(released, [returned.clone(), gap, returned], "more was granted of the second scope");
+    assert_eq!(next(&store, scope_id("a")).await, Some(1001));
+}
+
 pub async fn the_scope_limit_holds_and_reads_create_no_scope<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     let limited = |scope: &str| GrantRequest { scopes_max: 2, ..request(scope_id(scope), 1) };

@@ -48,9 +48,11 @@ pub mod claims {
             a_floor_is_durable_and_only_rises, a_grant_survives_reopening, a_pinned_definition_never_changes,
             a_range_is_released_once_and_only_if_nothing_was_granted_since,
             a_release_needs_the_cursor_version_as_well_as_its_position,
-            an_unpinned_series_is_granted_nothing, grants_stop_exactly_at_the_end_of_the_space,
-            scopes_and_series_count_separately, scopes_are_listed_in_pages,
-            the_ledger_lists_exactly_the_issued_positions, the_scope_limit_holds_and_reads_create_no_scope,
+            an_unpinned_series_is_granted_nothing,
+            calls_for_many_scopes_are_answered_in_the_order_of_their_requests,
+            grants_stop_exactly_at_the_end_of_the_space, scopes_and_series_count_separately,
+            scopes_are_listed_in_pages, the_ledger_lists_exactly_the_issued_positions,
+            the_scope_limit_holds_and_reads_create_no_scope,
         };
         pub use super::super::series_sets::lists_show_only_the_series_of_a_set;
     }

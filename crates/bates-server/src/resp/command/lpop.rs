@@ -58,10 +58,9 @@ pub(super) fn pop<S: Store>(
     })
 }
 
-/// Whether the command would issue a number, as far as its arguments show.
-pub(super) fn would_issue(command: Command<'_>) -> bool {
-    let count = command.arg(2).map(parse_count);
-    count.is_none() || command.arg_count() == 3 && matches!(count, Some(Some(1..=LIST_MAX)))
+/// How many numbers the command would issue, as far as its arguments show.
+pub(super) fn wanted_count(command: Command<'_>) -> Option<u64> {
+    command.arg(2).map_or(Some(1), parse_count).filter(|_| command.arg_count() <= 3)
 }
 
 /// The only number, or a list if a count was given.

@@ -30,9 +30,10 @@ mod unknown;
 mod validate;
 
 use std::fmt::Display;
+use std::sync::Arc;
 use std::time::Duration;
 
-use bates_core::{ErrorCode, Machine, Right, SeriesEntry, Store};
+use bates_core::{ErrorCode, Machine, Right, ScopeKey, SeriesEntry, Store};
 
 use super::session::Session;
 use super::{Command, Reply};
@@ -119,29 +120,40 @@ fn count_visible<S: Store>(session: &Session, machine: &Machine<S>) -> usize {
     registry.entries().filter(|entry| session.check(Right::Read, entry).is_ok()).count()
 }
 
-/// Starts fetching numbers for a command that issues them by key. Returns whether to go on with the next command: not
-/// after one that changes whether later ones may run.
-pub(super) fn prefetch<S: Store>(command: Command<'_>, session: &Session, machine: &Machine<S>) -> bool {
+/// What a command that has not begun will need.
+pub(super) enum Ahead {
+    /// Numbers of this scope.
+    Numbers(Arc<SeriesEntry>, ScopeKey),
+    /// It changes whether later commands may run.
+    Login,
+    Other,
+}
+
+/// Looks at a command that issues numbers by key, if the caller may.
+pub(super) fn look_ahead<S: Store>(command: Command<'_>, session: &Session, machine: &Machine<S>) -> Ahead {
     let mut name = [0; NAME_BYTES_MAX];
-    let Some(spec) = table::find(lower(command.name(), &mut name)) else { return true };
-    let may_take = |key: &str, entry: &SeriesEntry| {
-        spec.class.right.is_none_or(|right| session.check_key(right, entry, key).is_ok())
-    };
-    let would_issue = |key: &str| {
-        let Some(entry) = machine.series_by_key(key) else { return false };
-        match spec.handler {
-            Handler::Incr => entry.numbers_are_positions() && may_take(key, &entry),
-            Handler::Pop => lpop::would_issue(command) && may_take(key, &entry),
-            _ => false,
-        }
-    };
-    if spec.takes(command.arg_count())
-        && let Some(Ok(key)) = command.arg(1).map(std::str::from_utf8)
-        && would_issue(key)
-    {
-        machine.prefetch_by_key(key);
+    let Some(spec) = table::find(lower(command.name(), &mut name)) else { return Ahead::Other };
+    if matches!(spec.handler, Handler::Login(_)) {
+        return Ahead::Login;
     }
-    !matches!(spec.handler, Handler::Login(_))
+    let key = command.arg(1).and_then(|key| std::str::from_utf8(key).ok());
+    let Some(key) = key.filter(|_| spec.takes(command.arg_count())) else { return Ahead::Other };
+    let Some(entry) = machine.series_by_key(key) else { return Ahead::Other };
+    let count = match spec.handler {
+        Handler::Incr => entry.numbers_are_positions().then_some(1),
+        Handler::Pop => lpop::wanted_count(command),
+        _ => None,
+    };
+    // A command for more fetches them itself, all at once.
+    let would_issue = count.is_some_and(|count| (1..=entry.series().limits().lease_min).contains(&count));
+    let may_take = || spec.class.right.is_none_or(|right| session.check_key(right, &entry, key).is_ok());
+    if would_issue
+        && may_take()
+        && let Some(scope) = machine.scope_of_key(&entry, key)
+    {
+        return Ahead::Numbers(entry, scope);
+    }
+    Ahead::Other
 }
 
 impl Call<'_> {

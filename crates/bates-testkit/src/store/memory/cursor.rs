@@ -19,6 +19,14 @@ impl CursorStore for MemoryStore {
         granting.end(|| self.data().decide_and_apply(self, &scope_id, &request).into_grant())
     }
 
+    async fn grant_all(&self, requests: Vec<GrantRequest>) -> Vec<Result<Grant, GrantError>> {
+        let mut granted = Vec::new();
+        for request in requests {
+            granted.push(self.grant(request).await);
+        }
+        granted
+    }
+
     async fn release(&self, release: ReleaseRequest) -> Result<ReleaseOutcome, StoreError> {
         let scope_id = release.scope_id.clone();
         self.data().decide_and_apply(self, &scope_id, &Request::Release(release)).into_release()
