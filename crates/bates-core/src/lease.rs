@@ -176,7 +176,7 @@ impl<S: Store> Machine<S> {
         let open = entry.open_scope(params, || now).map_err(NextError::from)?;
         let LeaseRequest { count, numbers_max, as_numbers, used, owner } = request;
         let used = UsedLeases { ids: used, owner };
-        let (id, content) = if as_numbers || entry.is_rendered_here(params.date) {
+        let (id, content) = if as_numbers || entry.leases_as_numbers(params.date) {
             let unclaimed = self.take_numbers(&open, count.min(numbers_max), true).await?;
             let taken = unclaimed.get();
             let ranges: Vec<PositionRange> = taken.ranges.iter().map(|piece| piece.range).collect();
@@ -257,7 +257,8 @@ impl<S: Store> Machine<S> {
 }
 
 impl SeriesEntry {
-    fn is_rendered_here(&self, date: Option<Date>) -> bool {
+    /// Whether a client cannot render the numbers of a lease by itself, and gets them as texts.
+    pub fn leases_as_numbers(&self, date: Option<Date>) -> bool {
         let pattern = self.series.pattern();
         pattern.is_shuffled() || !pattern.reject().is_empty() || pattern.needs_date() && date.is_none()
     }

@@ -29,7 +29,7 @@ use crate::series::{
     SeriesSync, open_all,
 };
 use crate::store::{MeasuredStore, Store};
-pub(crate) use take::{NumberedRange, TakenNumbers, UnclaimedPositions};
+pub(crate) use take::{NumberedRange, REJECTED_MAX, TakenNumbers, UnclaimedPositions};
 
 pub use cached::{NotCached, PoppedNumbers, PreparedScope};
 pub use numbers::Numbers;

@@ -172,6 +172,14 @@ impl Scope {
         self.period
     }
 
+    /// No number of this scope is longer.
+    pub fn number_bytes_max(&self) -> usize {
+        let template = self.pattern.compiled_template();
+        let seq = template.seq.width.unwrap_or(crate::alphabet::WIDTH_MAX);
+        let check = template.check.map_or(0, crate::check::Check::width);
+        self.head.len() + self.between.len() + self.tail.len() + seq + check
+    }
+
     /// The bytes of `{seq}` in a number of this scope that is `length` bytes long.
     pub fn seq_range(&self, length: usize) -> std::ops::Range<usize> {
         let check = self.pattern.compiled_template().check.map_or(0, crate::check::Check::width);

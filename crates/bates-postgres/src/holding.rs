@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bates_core::ledger::{Decision, IdempotencyKeys, Outcome, Request, ScopeBefore, ScopeChange, decide};
+use bates_core::ledger::{BatchState, Decision, Outcome, Request, ScopeBefore, ScopeChange, decide};
 use bates_core::{Cursor, MissingRange, PositionRange, RangeSet, ScopeId, ScopeKey, SeriesName};
 use tokio_postgres::{Error, Row};
 use uuid::Uuid;
@@ -141,8 +141,7 @@ async fn give_up_page(
 async fn decide_all(session: &Session, scopes: &[HeldScope]) -> Result<Vec<ScopeChange>, Failure> {
     let mut changes = Vec::with_capacity(scopes.len());
     for HeldScope { scope_id, before, request } in scopes {
-        let Decision { outcomes, change } =
-            decide(before, scope_id, [request], &mut IdempotencyKeys::default());
+        let Decision { outcomes, change } = decide(before, scope_id, [request], &mut BatchState::default());
         outcomes.into_iter().try_for_each(Outcome::into_change)?;
         changes.push(change);
     }

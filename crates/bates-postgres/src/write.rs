@@ -1,6 +1,6 @@
 //! Rare writes besides grants, one at a time. Each is safe to run twice, so failures are retried.
 
-use bates_core::ledger::{Decision, IdempotencyKeys, Outcome, Request, ScopeBefore, decide};
+use bates_core::ledger::{BatchState, Decision, Outcome, Request, ScopeBefore, decide};
 use bates_core::{
     Definition, DescriptionChange, PinOutcome, PinnedSeries, Position, Promise, PromiseChange,
     PromiseDecision, ScopeId, SeriesName, StoreError,
@@ -136,8 +136,7 @@ pub(crate) async fn operate(
         cursor: sql::lock_cursors(session, &[scope_id]).await?.first().map(|locked| locked.cursor),
         ..ScopeBefore::default()
     };
-    let Decision { mut outcomes, change } =
-        decide(&before, scope_id, [request], &mut IdempotencyKeys::default());
+    let Decision { mut outcomes, change } = decide(&before, scope_id, [request], &mut BatchState::default());
     let lost: Vec<_> = change.lost.iter().map(|missing| (scope_id, *missing)).collect();
     sql::write_lost(session, &lost).await?;
     if let Some(cursor) = change.cursor {

@@ -1,6 +1,6 @@
 //! A batch of the writer: requests for positions, which the ledger decides scope by scope, and all other writes.
 
-use bates_core::ledger::{Decision, IdempotencyKeys, Outcome, Request, decide};
+use bates_core::ledger::{BatchState, Decision, Outcome, Request, decide};
 use bates_core::{ScopeId, StoreResult};
 use rusqlite::{Result, Transaction};
 use tokio::sync::oneshot;
@@ -74,10 +74,10 @@ impl Batch {
     /// Called again in another transaction if the commit failed.
     pub(crate) fn apply(&mut self, transaction: &Transaction<'_>, run: i64) -> Result<()> {
         let Self { calls, outcomes, writes, .. } = self;
-        let mut keys = IdempotencyKeys::of(calls.iter().map(|call| &call.request));
-        if !keys.is_empty() {
-            let states = assign::key_states(transaction, &keys)?;
-            keys = keys.with_states(states).expect("each key has a state");
+        let mut state = BatchState::of(calls.iter().map(|call| &call.request));
+        if state.has_keys() {
+            let states = assign::key_states(transaction, &state)?;
+            state = state.with_states(states).expect("each key has a state");
         }
         outcomes.clear();
         outcomes.resize_with(calls.len(), || None);
@@ -87,7 +87,7 @@ impl Batch {
         for calls in sorted.chunk_by(|(_, one), (_, other)| one.scope_id.series == other.scope_id.series) {
             let mut series = SeriesRow::default();
             for calls in calls.chunk_by(|(_, one), (_, other)| one.scope_id.scope == other.scope_id.scope) {
-                let decided = apply_scope(transaction, calls, &mut series, &mut keys, run)?;
+                let decided = apply_scope(transaction, calls, &mut series, &mut state, run)?;
                 calls.iter().zip(decided).for_each(|((at, _), outcome)| outcomes[*at] = Some(outcome));
             }
             series.apply(transaction)?;
@@ -117,13 +117,13 @@ fn apply_scope(
     transaction: &Transaction<'_>,
     calls: &[(usize, &Call)],
     series: &mut SeriesRow,
-    keys: &mut IdempotencyKeys,
+    state: &mut BatchState,
     run: i64,
 ) -> Result<Vec<Outcome>> {
     let scope_id = &calls[0].1.scope_id;
     let requests = || calls.iter().map(|(_, call)| &call.request);
     let stored = StoredScope::load(transaction, scope_id, series, requests(), run)?;
-    let Decision { outcomes, change } = decide(&stored.before, scope_id, requests(), keys);
+    let Decision { outcomes, change } = decide(&stored.before, scope_id, requests(), state);
     stored.apply(transaction, series, &change, run)?;
     if let Some(series_id) = stored.series_id {
         for ((_, call), outcome) in calls.iter().zip(&outcomes) {

@@ -15,9 +15,6 @@ use crate::scope::ScopeId;
 use crate::series::Promise;
 use crate::store::StoreError;
 
-/// Positions that the rules may reject in a row before a request fails.
-const REJECTED_MAX: u64 = 1_000_000;
-
 #[derive(Clone)]
 pub struct AssignRequest {
     pub scope_id: ScopeId,
@@ -100,7 +97,7 @@ impl NewDocument<'_> {
     }
 }
 
-/// Why a store assigned no number. Nothing was written, unless the store failed.
+/// Why a store assigned no number. No position was used, unless the store failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AssignError {
@@ -111,8 +108,17 @@ pub enum AssignError {
     /// Another attempt fails in the same way.
     #[error("the idempotency key cannot be kept: {0}")]
     BadKey(Box<str>),
+    /// The cursor has passed them, and another attempt searches on.
     #[error("the rules of the series reject each of the next {positions} positions")]
-    AllRejected { positions: u64 },
+    Rejected { positions: u64 },
+}
+
+/// What a search for a position that the rules accept has found.
+#[derive(Debug)]
+pub(crate) enum Search {
+    Accepted(Position, Box<str>),
+    /// All positions below this one are rejected.
+    RejectedTo(u64),
 }
 
 impl From<StoreError> for AssignError {
@@ -122,20 +128,20 @@ impl From<StoreError> for AssignError {
 }
 
 impl AssignRequest {
-    /// The first position at or after `next` that the rules of the series accept, and its number.
-    pub fn first_accepted(&self, next: u64) -> Result<(Position, Box<str>), AssignError> {
+    /// Searches the first position at or after `next` that the rules accept, and passes at most `rejected_max` others.
+    pub(crate) fn search(&self, next: u64, rejected_max: u64) -> Result<Search, AssignError> {
         let exhausted = || AssignError::Grant(GrantError::Exhausted { left: 0, held_elsewhere: false });
-        let last = self.end.min(next.saturating_add(REJECTED_MAX)).checked_sub(1).and_then(Position::new);
-        let bounds = Position::new(next).zip(last).filter(|(first, last)| first <= last);
-        let (first, last) = bounds.ok_or_else(exhausted)?;
+        let last = self.end.min(next.saturating_add(rejected_max).saturating_add(1));
+        let bounds = Position::new(next).zip(last.checked_sub(1).and_then(Position::new));
+        let (first, last) = bounds.filter(|(first, last)| first <= last).ok_or_else(exhausted)?;
         let mut text = Vec::new();
         match self.scope.accepted(first, last).next_into(&mut text) {
             Some(position) => {
                 let number = String::from_utf8(text).expect("a pattern renders UTF-8");
-                Ok((position, number.into()))
+                Ok(Search::Accepted(position, number.into()))
             }
             None if last.value() + 1 == self.end => Err(exhausted()),
-            None => Err(AssignError::AllRejected { positions: REJECTED_MAX }),
+            None => Ok(Search::RejectedTo(last.value() + 1)),
         }
     }
 }

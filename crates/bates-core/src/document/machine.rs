@@ -16,13 +16,16 @@ use super::{
 use crate::audit::{Actor, Channel};
 use crate::code::ErrorCode;
 use crate::error::IssueError;
-use crate::machine::Machine;
+use crate::machine::{Machine, REJECTED_MAX};
 use crate::operation::OperationKind;
 use crate::scope::{ScopeError, ScopeId, ScopeParams};
 use crate::series::{OpenScope, Promise, SeriesEntry, SeriesName};
 use crate::store::{Store, StoreResult};
 
 const PRUNE_BATCH: usize = 10_000;
+
+/// Gives up after so many batches of the store. Each passes some rejected positions, and all its requests share them.
+const SEARCHES_MAX: usize = 10_000;
 
 /// Levels of arrays and objects in a document. Readers of a sink often stop at 100 or 128.
 const DEPTH_MAX: usize = 64;
@@ -150,7 +153,7 @@ impl<S: Store> Machine<S> {
             caller: caller.into(),
             audit_stamp: self.document_stamp(entry, channel, caller),
         };
-        let assignment = self.store().assign(request).await;
+        let assignment = self.assign_searching(entry, request).await;
         entry.note_usage(&scope_id, &assignment);
         let assignment = assignment.map_err(|error| to_error(&scope_id, entry.series.end(), key, error))?;
         if assignment.is_new {
@@ -160,6 +163,28 @@ impl<S: Store> Machine<S> {
             }
         }
         Ok(assignment)
+    }
+
+    /// Searches on where the rules rejected many positions in a row, each time in a later batch of the store.
+    async fn assign_searching(
+        &self,
+        entry: &SeriesEntry,
+        request: AssignRequest,
+    ) -> Result<Assignment, AssignError> {
+        if entry.spec.reject.is_empty() {
+            return self.store().assign(request).await;
+        }
+        let mut rejected = 0;
+        for _ in 0..SEARCHES_MAX {
+            match self.store().assign(request.clone()).await {
+                Err(AssignError::Rejected { positions }) => rejected += positions,
+                answer => return answer,
+            }
+            if rejected >= REJECTED_MAX {
+                break;
+            }
+        }
+        Err(AssignError::Rejected { positions: rejected })
     }
 
     async fn prepare_to_assign(&self, entry: &SeriesEntry, scope_id: &ScopeId) -> Result<(), DocumentError> {
@@ -263,7 +288,7 @@ fn to_error(scope_id: &ScopeId, end: u64, key: Option<Box<str>>, error: AssignEr
         AssignError::Grant(error) => IssueError::from_grant(scope_id, 1, end, error).into(),
         AssignError::KeyReused => DocumentError::KeyReused(key.unwrap_or_default()),
         AssignError::BadKey(reason) => DocumentError::BadKey(reason),
-        AssignError::AllRejected { positions } => DocumentError::AllRejected { positions },
+        AssignError::Rejected { positions } => DocumentError::AllRejected { positions },
     }
 }
 

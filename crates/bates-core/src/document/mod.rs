@@ -9,6 +9,7 @@ mod relay;
 mod retention;
 mod sink;
 
+pub(crate) use assign::Search;
 pub use assign::{AssignError, AssignRequest, Assignment, DocumentContent, Idempotency, NewDocument};
 pub use machine::DocumentError;
 pub use outbox::{

@@ -3,7 +3,7 @@
 use bates_pattern::Position;
 
 use super::Request;
-use crate::document::{AssignError, AssignRequest};
+use crate::document::{AssignError, AssignRequest, Search};
 use crate::range::PositionRange;
 use crate::store::{Cursor, StoreError, StoreResult};
 
@@ -132,21 +132,29 @@ impl AdoptedPositions {
         }
     }
 
-    /// The first free position from `next` on that the rules accept, and its number.
-    pub(super) fn first_accepted(
+    /// Searches the first free position from `next` on that the rules accept. Takes what it passes from `search_left`.
+    pub(super) fn search(
         &self,
         assign: &AssignRequest,
         mut next: u64,
-    ) -> Result<(Position, Box<str>), AssignError> {
+        search_left: &mut u64,
+    ) -> Result<Search, AssignError> {
         loop {
-            let (position, number) = assign.first_accepted(next)?;
-            if position.value() >= self.known_to {
-                return Err(too_many().into());
+            let found = assign.search(next, *search_left)?;
+            let at = match &found {
+                Search::Accepted(position, _) => position.value(),
+                Search::RejectedTo(to) => *to,
+            };
+            *search_left = search_left.saturating_sub(at - next);
+            match found {
+                Search::Accepted(position, _) if position.value() >= self.known_to => {
+                    return Err(too_many().into());
+                }
+                Search::Accepted(position, _) if self.positions.binary_search(&at).is_ok() => {
+                    next = position.value() + 1;
+                }
+                found => return Ok(found),
             }
-            if self.positions.binary_search(&position.value()).is_err() {
-                return Ok((position, number));
-            }
-            next = position.value() + 1;
         }
     }
 

@@ -3,10 +3,10 @@
 //! Invariant: no position is given to two requests.
 
 use super::{
-    AdoptedPositions, Decision, Grant, GrantError, GrantPurpose, GrantRequest, IdempotencyKeys, Outcome,
+    AdoptedPositions, BatchState, Decision, Grant, GrantError, GrantPurpose, GrantRequest, Outcome,
     ReleaseOutcome, ReleaseRequest, Request, ScopeBefore, ScopeChange,
 };
-use crate::document::{AssignError, AssignRequest, Assignment};
+use crate::document::{AssignError, AssignRequest, Assignment, Search};
 use crate::gap::GapReason;
 use crate::operation::Operation;
 use crate::range::{PositionRange, RangeSet};
@@ -15,12 +15,12 @@ use crate::series::Promise;
 use crate::store::{Cursor, StoreError, StoreResult};
 use bates_pattern::Position;
 
-/// `keys` are those of the whole batch: a key used here is known when later scopes are decided.
+/// `batch` is the state of the whole batch: a key used here is known when later scopes are decided.
 pub fn decide<'r>(
     before: &ScopeBefore,
     scope_id: &ScopeId,
     requests: impl IntoIterator<Item = &'r Request>,
-    keys: &mut IdempotencyKeys,
+    batch: &mut BatchState,
 ) -> Decision {
     let mut decider = Decider {
         scope_id,
@@ -29,7 +29,7 @@ pub fn decide<'r>(
         newly_adopted: None,
         change: ScopeChange { held_from: before.held_from, ..ScopeChange::default() },
     };
-    let outcomes = requests.into_iter().map(|request| decider.decide(request, keys)).collect();
+    let outcomes = requests.into_iter().map(|request| decider.decide(request, batch)).collect();
     Decision { outcomes, change: decider.change }
 }
 
@@ -43,11 +43,11 @@ struct Decider<'b> {
 }
 
 impl Decider<'_> {
-    fn decide(&mut self, request: &Request, keys: &mut IdempotencyKeys) -> Outcome {
+    fn decide(&mut self, request: &Request, batch: &mut BatchState) -> Outcome {
         match request {
             Request::Grant(request) => Outcome::Grant(self.grant(request)),
             Request::Release(release) => Outcome::Release(self.release(release)),
-            Request::Assign(assign) => Outcome::Assign(self.assign(assign, keys)),
+            Request::Assign(assign) => Outcome::Assign(self.assign(assign, batch)),
             Request::RaiseFloor(floor, operation) => {
                 Outcome::RaiseFloor(self.raise_floor(*floor, operation.as_deref()))
             }
@@ -113,19 +113,26 @@ impl Decider<'_> {
     }
 
     /// A request whose key was used before gets the same answer, even if the scope is exhausted now, and no position.
-    fn assign(&mut self, of: &AssignRequest, keys: &mut IdempotencyKeys) -> Result<Assignment, AssignError> {
+    fn assign(&mut self, of: &AssignRequest, batch: &mut BatchState) -> Result<Assignment, AssignError> {
         self.check_promise(of.promise)?;
-        if let Some(known) = keys.answer(of) {
+        if let Some(known) = batch.answer(of) {
             return known;
         }
         let next = self.next(of.scopes_max, of.start)?;
-        let (position, number) = self.adopted().first_accepted(of, next)?;
+        let (position, number) = match self.adopted().search(of, next, &mut batch.search_left)? {
+            Search::Accepted(position, number) => (position, number),
+            Search::RejectedTo(to) => {
+                // Nobody can get these positions, so the next attempt need not look at them again.
+                self.move_to(to);
+                return Err(AssignError::Rejected { positions: to - next });
+            }
+        };
         let range = PositionRange::one(position);
         self.move_to(range.to());
         self.change.issue(range);
         let (document_id, state) = (of.document_id, of.content.state());
         let assignment = Assignment { document_id, position, number, state, is_new: true };
-        keys.note_assignment(of, &assignment);
+        batch.note_assignment(of, &assignment);
         Ok(assignment)
     }
 

@@ -5,9 +5,9 @@
 //! same transaction. Must never know a database, a clock or randomness.
 
 mod adopted;
+mod batch_state;
 mod decide;
 mod grant;
-mod keys;
 mod lease;
 mod pool;
 
@@ -20,9 +20,9 @@ use crate::store::{Cursor, StoreError, StoreResult};
 use bates_pattern::Position;
 
 pub use adopted::{AdoptedPage, AdoptedPositions};
+pub use batch_state::{BatchState, IdempotencyKey, KeyState, KeyUse};
 pub use decide::decide;
 pub use grant::{Grant, GrantError, GrantPurpose, GrantRequest, ReleaseOutcome, ReleaseRequest};
-pub use keys::{IdempotencyKey, IdempotencyKeys, KeyState, KeyUse};
 pub use lease::LeaseEnd;
 pub use pool::{
     Pool, PoolBefore, PoolChange, PoolSettlement, PooledRange, PooledState, RenewRequest, RowBounds,

@@ -48,6 +48,11 @@ impl<S: Store> Machine<S> {
         Ok(self.peek(entry, ScopeParams::default()).await?.next.is_none())
     }
 
+    /// No number of the scope is longer.
+    pub fn number_bytes_max(&self, entry: &SeriesEntry, params: ScopeParams<'_>) -> Result<usize, NextError> {
+        Ok(self.open_scope(entry, params)?.scope.number_bytes_max())
+    }
+
     pub fn scope_id(&self, entry: &SeriesEntry, params: ScopeParams<'_>) -> Result<ScopeId, NextError> {
         Ok(self.open_scope(entry, params)?.scope_id)
     }

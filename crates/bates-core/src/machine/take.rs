@@ -11,7 +11,7 @@ use crate::store::Store;
 const CHUNK_MAX: u64 = 4_096;
 
 /// Gives up after this many rejected positions in a row.
-const REJECTED_MAX: u64 = 1_000_000;
+pub(crate) const REJECTED_MAX: u64 = 1_000_000;
 
 /// Numbers, and the ranges they came from if those must be recorded.
 pub(crate) struct TakenNumbers {

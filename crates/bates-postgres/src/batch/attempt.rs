@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bates_core::ScopeId;
 use bates_core::ledger::{
-    AdoptedPositions, Decision, IdempotencyKey, IdempotencyKeys, KeyState, KeyUse, ScopeBefore, decide,
+    AdoptedPositions, BatchState, Decision, IdempotencyKey, KeyState, KeyUse, ScopeBefore, decide,
 };
 use tokio::time::Instant;
 
@@ -58,7 +58,7 @@ pub(crate) async fn attempt(
         return Ok(decisions);
     }
     let committed = {
-        let writes = Writes::of(groups, &loaded.keys, &decisions);
+        let writes = Writes::of(groups, &loaded.batch, &decisions);
         tokio::time::timeout(timeout, writes.commit(shared, &session, commit)).await
     };
     let late = |_| Err(CommitError::Unknown("the database did not answer in time".into()));
@@ -89,7 +89,7 @@ struct LockedRows {
     /// The scopes that have a cursor, by the index of their group.
     scopes: BTreeMap<usize, ScopeBefore>,
     /// The keys of calls that came before the locks; no other call has one.
-    keys: IdempotencyKeys,
+    batch: BatchState,
 }
 
 /// The first round trip: begins, records the commit on its line, locks and reads. Invariant: every node locks keys, then
@@ -105,8 +105,8 @@ async fn load(
     let mut names: Vec<&str> =
         scope_ids.iter().filter(|_| creates_scopes).map(|scope_id| scope_id.series.as_str()).collect();
     names.dedup();
-    let keys = IdempotencyKeys::of(groups.iter().flat_map(|group| &group.jobs).map(|job| &job.request));
-    let uses = keys.first_uses();
+    let batch = BatchState::of(groups.iter().flat_map(|group| &group.jobs).map(|job| &job.request));
+    let uses = batch.first_uses();
     let (began, recorded, inserted, series, cursors) = tokio::join!(
         biased;
         session.begin(),
@@ -120,7 +120,7 @@ async fn load(
     let states = key_states(session, &uses, inserted?, commit).await?;
     let missing = || Failure::Transient("a key that was inserted is missing".into());
     let mut loaded =
-        LockedRows { keys: keys.with_states(states).ok_or_else(missing)?, ..LockedRows::default() };
+        LockedRows { batch: batch.with_states(states).ok_or_else(missing)?, ..LockedRows::default() };
     loaded.series.extend(series?);
     for sql::LockedCursor { index, cursor, adopted_to, promise } in cursors? {
         let requests = groups[index].jobs.iter().map(|job| &job.request);
@@ -173,7 +173,7 @@ async fn load_holders(
 }
 
 fn decide_all(loaded: &mut LockedRows, groups: &[Group<Job>], creates_scopes: bool) -> Decisions {
-    let LockedRows { series: all, scopes, keys } = loaded;
+    let LockedRows { series: all, scopes, batch } = loaded;
     let each = groups.iter().enumerate().map(|(at, group)| {
         let mut series = all.get_mut(group.scope_id.series.as_str());
         let before = match (scopes.remove(&at), &series) {
@@ -185,7 +185,7 @@ fn decide_all(loaded: &mut LockedRows, groups: &[Group<Job>], creates_scopes: bo
             (None, None) => ScopeBefore::default(),
         };
         let requests = group.jobs.iter().map(|job| &job.request);
-        let decision = decide(&before, &group.scope_id, requests, keys);
+        let decision = decide(&before, &group.scope_id, requests, batch);
         if let (true, Some(series)) = (decision.change.is_new, &mut series) {
             series.before.scopes += 1;
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bates_core::ledger::{Decision, IdempotencyKey, IdempotencyKeys, KeyUse};
+use bates_core::ledger::{BatchState, Decision, IdempotencyKey, KeyUse};
 use bates_core::{Cursor, MissingRange, NewDocument, PositionRange, ScopeId};
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
@@ -41,7 +41,7 @@ pub(super) enum CommitError {
 }
 
 impl<'b> Writes<'b> {
-    pub(super) fn of(groups: &'b [Group<Job>], keys: &'b IdempotencyKeys, decisions: &'b Decisions) -> Self {
+    pub(super) fn of(groups: &'b [Group<Job>], keys: &'b BatchState, decisions: &'b Decisions) -> Self {
         let mut new_scopes: BTreeMap<&str, u64> = BTreeMap::new();
         let mut writes =
             Self { unused_keys: keys.unused(), reused_keys: keys.reassigned(), ..Self::default() };

@@ -1,6 +1,6 @@
 //! New documents and their idempotency keys.
 
-use bates_core::ledger::{IdempotencyKey, IdempotencyKeys, KeyState, KeyUse};
+use bates_core::ledger::{BatchState, IdempotencyKey, KeyState, KeyUse};
 use bates_core::{Assignment, DocumentContent, DocumentState, Idempotency, NewDocument};
 use rusqlite::{Result, Row, Transaction, params};
 use uuid::Uuid;
@@ -25,7 +25,7 @@ pub(crate) fn write(
     }
 }
 
-pub(crate) fn key_states(transaction: &Transaction<'_>, keys: &IdempotencyKeys) -> Result<Vec<KeyState>> {
+pub(crate) fn key_states(transaction: &Transaction<'_>, batch: &BatchState) -> Result<Vec<KeyState>> {
     let sql = "SELECT k.digest, k.document_id, k.position, k.number, coalesce(d.state, r.state, k.pruned_as)
                FROM idempotency AS k LEFT JOIN document AS d ON d.document_id = k.document_id
                    LEFT JOIN removed AS r ON r.document_id = k.document_id
@@ -44,7 +44,7 @@ pub(crate) fn key_states(transaction: &Transaction<'_>, keys: &IdempotencyKeys) 
         let values = params![key.series.as_str(), key.caller, key.text];
         Ok(row(transaction, sql, values, read)?.unwrap_or(KeyState::New))
     };
-    keys.first_uses().into_iter().map(state).collect()
+    batch.first_uses().into_iter().map(state).collect()
 }
 
 fn insert(

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use bates_pattern::{Options, Pattern, Position};
+use bates_pattern::{Options, Pattern, Position, Reject};
 use uuid::Uuid;
 
+use super::super::batch_state::SEARCHED_MAX;
 use super::super::{KeyState, SeriesBefore};
 use super::*;
 use crate::document::{DocumentContent, DocumentState, Idempotency};
@@ -58,7 +59,7 @@ fn new(scopes: u64) -> ScopeBefore {
 }
 
 fn decided(before: &ScopeBefore, requests: &[Request]) -> Decision {
-    decide(before, &scope_id(), requests, &mut IdempotencyKeys::default())
+    decide(before, &scope_id(), requests, &mut BatchState::default())
 }
 
 #[test]
@@ -202,10 +203,10 @@ fn document(key: &str, digest: u8, end: u64) -> AssignRequest {
     }
 }
 
-fn keys(documents: &[AssignRequest], states: Vec<KeyState>) -> IdempotencyKeys {
-    let mut keys = IdempotencyKeys::default();
+fn keys(documents: &[AssignRequest], states: Vec<KeyState>) -> BatchState {
+    let mut keys = BatchState::default();
     for document in documents {
-        keys.add(document);
+        keys.add_key(document);
     }
     keys.with_states(states).unwrap()
 }
@@ -213,7 +214,7 @@ fn keys(documents: &[AssignRequest], states: Vec<KeyState>) -> IdempotencyKeys {
 fn assignment(
     before: &ScopeBefore,
     documents: &[AssignRequest],
-    keys: &mut IdempotencyKeys,
+    keys: &mut BatchState,
 ) -> (Vec<Result<Assignment, AssignError>>, ScopeChange) {
     let requests = documents.iter().map(|assign| Request::Assign(Box::new(assign.clone())));
     let Decision { outcomes, change } = decide(before, &scope_id(), &requests.collect::<Vec<_>>(), keys);
@@ -278,6 +279,34 @@ fn a_key_whose_first_request_is_refused_goes_to_the_next_or_is_removed() {
 
 #[test]
 fn a_key_that_the_store_does_not_know_takes_nothing() {
-    let (answers, change) = assignment(&new(0), &[document("k", 1, 9)], &mut IdempotencyKeys::default());
+    let (answers, change) = assignment(&new(0), &[document("k", 1, 9)], &mut BatchState::default());
     assert!(answers[0].is_err() && change.is_empty());
+}
+
+/// One batch must not search for long: all others wait for it.
+#[test]
+fn a_search_past_rejected_positions_goes_on_in_the_next_batch() {
+    let reject = Reject::default().with_restricted(&["0"]).unwrap();
+    let pattern = Pattern::compile("{seq:6}", Options { reject, ..Options::default() }).unwrap();
+    let mut first = document("k", 1, 1_000_000);
+    first.scope = Arc::new(pattern.scope::<&str, &str>([], None).unwrap());
+    let documents = [first.clone(), AssignRequest { idempotency: None, ..first.clone() }];
+    let mut before = new(0);
+    for batch in 1.. {
+        let mut keys = keys(&documents, vec![KeyState::New]);
+        let (answers, change) = assignment(&before, &documents, &mut keys);
+        let next = change.cursor.unwrap().next;
+        if let [Ok(one), Ok(other)] = &*answers {
+            assert_eq!((&*one.number, &*other.number), ("111111", "111112"));
+            assert_eq!(change.issued, [range(111_111, 111_113)]);
+            assert_eq!(batch, 4, "three batches pass a third each");
+            return;
+        }
+        assert!(answers.iter().all(|answer| matches!(answer, Err(AssignError::Rejected { .. }))));
+        assert_eq!(keys.unused().len(), 1, "the key is not used yet");
+        assert!(change.issued.is_empty() && change.lost.is_empty(), "rejected positions are no gaps");
+        let passed = next - before.cursor.map_or(1, |cursor| cursor.next);
+        assert!((1..=SEARCHED_MAX + 2).contains(&passed), "{passed} positions in one batch");
+        before = at(next, change.cursor.unwrap().version);
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bates_core::ledger::{
-    AdoptedPositions, Decision, IdempotencyKey, IdempotencyKeys, KeyState, Outcome, PooledRange, PooledState,
+    AdoptedPositions, BatchState, Decision, IdempotencyKey, KeyState, Outcome, PooledRange, PooledState,
     Request, ScopeBefore, ScopeChange, SeriesBefore, decide,
 };
 use bates_core::{Cursor, MissingRange, Position, PositionRange, RangeSet, ScopeId};
@@ -86,10 +86,10 @@ impl Data {
         epoch: u64,
     ) -> Outcome {
         let before = self.load(process, scope_id, request, holders, epoch);
-        let keys = IdempotencyKeys::of([request]);
-        let states = keys.first_uses().into_iter().map(|(key, _)| self.key_state(key)).collect();
-        let mut keys = keys.with_states(states).expect("each key has a state");
-        let mut decision = decide(&before, scope_id, [request], &mut keys);
+        let batch = BatchState::of([request]);
+        let states = batch.first_uses().into_iter().map(|(key, _)| self.key_state(key)).collect();
+        let mut batch = batch.with_states(states).expect("each key has a state");
+        let mut decision = decide(&before, scope_id, [request], &mut batch);
         if decision.is_exhausted() {
             let leased = self.scopes.get(scope_id).map(|scope| &*scope.leased).unwrap_or_default();
             let spent_to = decision.change.used_to_if_exhausted.unwrap_or(0);

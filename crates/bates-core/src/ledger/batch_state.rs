@@ -1,4 +1,5 @@
-//! The idempotency keys of a batch: which of them are new, and which request uses each.
+//! What the scopes of a batch share: the idempotency keys, which of them are new and which request uses each; and how many
+//! positions the batch may still search for one that the rules accept.
 //!
 //! Invariant: of all requests with one key, at most one takes a position, in this batch or ever.
 
@@ -44,8 +45,22 @@ struct Entry {
     used_by: Option<([u8; 32], Assignment)>,
 }
 
-#[derive(Debug, Default)]
-pub struct IdempotencyKeys(BTreeMap<IdempotencyKey, Entry>);
+/// Rejected positions that one batch passes. A search of more goes on in later batches, so that others have their turn:
+/// these take some ten milliseconds.
+pub(crate) const SEARCHED_MAX: u64 = 32_768;
+
+#[derive(Debug)]
+pub struct BatchState {
+    keys: BTreeMap<IdempotencyKey, Entry>,
+    /// How many more rejected positions may be passed.
+    pub(super) search_left: u64,
+}
+
+impl Default for BatchState {
+    fn default() -> Self {
+        Self { keys: BTreeMap::new(), search_left: SEARCHED_MAX }
+    }
+}
 
 impl IdempotencyKey {
     fn of(assign: &AssignRequest, Idempotency { caller, key, .. }: &Idempotency) -> Self {
@@ -53,40 +68,40 @@ impl IdempotencyKey {
     }
 }
 
-impl IdempotencyKeys {
+impl BatchState {
     pub fn of<'r>(requests: impl IntoIterator<Item = &'r Request>) -> Self {
-        let mut keys = Self::default();
+        let mut state = Self::default();
         for request in requests {
             if let Request::Assign(assign) = request {
-                keys.add(assign);
+                state.add_key(assign);
             }
         }
-        keys
+        state
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    pub fn has_keys(&self) -> bool {
+        !self.keys.is_empty()
     }
 
-    pub(super) fn add(&mut self, assign: &AssignRequest) {
+    pub(super) fn add_key(&mut self, assign: &AssignRequest) {
         if let Some(idempotency) = &assign.idempotency {
             let first_use = KeyUse { digest: idempotency.digest, document_id: assign.document_id };
             let entry = Entry { first_use, is_new: false, used_by: None };
-            self.0.entry(IdempotencyKey::of(assign, idempotency)).or_insert(entry);
+            self.keys.entry(IdempotencyKey::of(assign, idempotency)).or_insert(entry);
         }
     }
 
     /// The keys in sorted order, each with the first request of this batch that has it.
     pub fn first_uses(&self) -> Vec<(&IdempotencyKey, KeyUse)> {
-        self.0.iter().map(|(key, entry)| (key, entry.first_use)).collect()
+        self.keys.iter().map(|(key, entry)| (key, entry.first_use)).collect()
     }
 
     /// Adds the state of each key in the store, in sorted order. `None` if one is missing: the batch must not be decided.
     pub fn with_states(mut self, states: Vec<KeyState>) -> Option<Self> {
-        if states.len() != self.0.len() {
+        if states.len() != self.keys.len() {
             return None;
         }
-        for (entry, state) in self.0.values_mut().zip(states) {
+        for (entry, state) in self.keys.values_mut().zip(states) {
             match state {
                 KeyState::New => entry.is_new = true,
                 KeyState::Used(digest, assignment) => entry.used_by = Some((digest, assignment)),
@@ -99,7 +114,7 @@ impl IdempotencyKeys {
     /// The answer to a request whose key was used before; `None` if the request must be numbered.
     pub(super) fn answer(&self, assign: &AssignRequest) -> Option<Result<Assignment, AssignError>> {
         let idempotency = assign.idempotency.as_ref()?;
-        let entry = self.0.get(&IdempotencyKey::of(assign, idempotency));
+        let entry = self.keys.get(&IdempotencyKey::of(assign, idempotency));
         match entry.and_then(|entry| entry.used_by.as_ref()) {
             Some((digest, _)) if *digest != idempotency.digest => Some(Err(AssignError::KeyReused)),
             Some((_, assignment)) => Some(Ok(Assignment { is_new: false, ..assignment.clone() })),
@@ -115,7 +130,7 @@ impl IdempotencyKeys {
     /// Notes that a request was numbered: later requests with its key get the same answer.
     pub(super) fn note_assignment(&mut self, assign: &AssignRequest, assignment: &Assignment) {
         if let Some(idempotency) = &assign.idempotency
-            && let Some(entry) = self.0.get_mut(&IdempotencyKey::of(assign, idempotency))
+            && let Some(entry) = self.keys.get_mut(&IdempotencyKey::of(assign, idempotency))
         {
             entry.used_by = Some((idempotency.digest, assignment.clone()));
         }
@@ -123,13 +138,13 @@ impl IdempotencyKeys {
 
     /// New keys with which no request was numbered. A store that has inserted them already removes them.
     pub fn unused(&self) -> Vec<&IdempotencyKey> {
-        let unused = self.0.iter().filter(|(_, entry)| entry.is_new && entry.used_by.is_none());
+        let unused = self.keys.iter().filter(|(_, entry)| entry.is_new && entry.used_by.is_none());
         unused.map(|(key, _)| key).collect()
     }
 
     /// New keys that a later request than the first one used: the first was refused, or its caller no longer waits.
     pub fn reassigned(&self) -> Vec<(&IdempotencyKey, KeyUse)> {
-        let reassigned = self.0.iter().filter_map(|(key, entry)| {
+        let reassigned = self.keys.iter().filter_map(|(key, entry)| {
             let (digest, assignment) = entry.used_by.as_ref().filter(|_| entry.is_new)?;
             let key_use = KeyUse { digest: *digest, document_id: assignment.document_id };
             (key_use != entry.first_use).then_some((key, key_use))
