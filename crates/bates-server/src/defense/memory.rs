@@ -53,16 +53,15 @@ impl MemoryBudget {
 }
 
 /// What making an answer with `count` numbers holds: the numbers as they are rendered, in buffers that grow, and their
-/// encoding. 0 for answers that are not worth the count.
-pub(crate) fn answer_bytes(count: u64) -> usize {
-    const NUMBER_BYTES: u64 = 128;
-    const COUNT_MIN: u64 = 1_000;
-    if count < COUNT_MIN {
-        0
-    } else {
-        usize::try_from(count.saturating_mul(NUMBER_BYTES)).unwrap_or(usize::MAX)
-    }
+/// encoding.
+pub(crate) fn answer_bytes(count: u64, number_bytes_max: usize) -> usize {
+    const OVERHEAD: usize = 64;
+    let each = number_bytes_max.saturating_mul(4).saturating_add(OVERHEAD);
+    usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(each)
 }
+
+/// Answers with fewer numbers are not worth the count.
+pub(crate) const COUNTED_ANSWER_MIN: u64 = 1_000;
 
 /// A quarter of the memory of this machine, or of the limit of its control group.
 pub(super) fn default_budget() -> usize {

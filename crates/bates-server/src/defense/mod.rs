@@ -23,7 +23,7 @@ use connections::{Connection, Connections};
 use counts::Counts;
 pub(crate) use counts::Event;
 use memory::MemoryBudget;
-pub(crate) use memory::answer_bytes;
+pub(crate) use memory::{COUNTED_ANSWER_MIN, answer_bytes};
 use rate::RateLimit;
 pub(crate) use slot::{ProbeSlot, Slot};
 

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::body::Body;
-use axum::http::Uri;
+use axum::http::{Extensions, Uri};
 use bates_api as api;
 use bates_api::{Day, HeldLease, LeasePage, LeasedNumber, ReturnOutcome, ReturnRequest};
 use bates_core::{
@@ -12,6 +12,7 @@ use bates_core::{
 use bates_pattern::Reset;
 use uuid::Uuid;
 
+use super::meter;
 use super::permit::Permit;
 use super::problem::{JsonResult, Problem, Result};
 use super::query::{self, ListQuery, PageSize, truncate};
@@ -45,6 +46,7 @@ pub(super) async fn take_lease<S: Store>(
     context: Context<S>,
     permit: Permit,
     Series(entry): Series,
+    extensions: Extensions,
     JsonBody(api::LeaseRequest { scope, count, date, numbers, used }): JsonBody<
         api::LeaseRequest,
         LEASE_BYTES_MAX,
@@ -58,6 +60,10 @@ pub(super) async fn take_lease<S: Store>(
     let request = LeaseRequest { count, numbers_max: NUMBERS_MAX, as_numbers: numbers, used, owner };
     let pairs = scope.pairs();
     let params = permit.scope(&pairs, date.map(Day::date))?;
+    if numbers || entry.leases_as_numbers(params.date) {
+        let count = count.min(NUMBERS_MAX);
+        meter::reserve_numbers(&extensions, &context.machine, &entry, params, count)?;
+    }
     let take = context.machine.lease(&entry, params, request, permit.actor());
     let grant = permit.take(&context.machine, count, take, |_| count).await?;
     Ok(Json(to_api_grant(&entry, grant)))

@@ -23,7 +23,7 @@ use super::meter::{self, Meter, MeteredStream};
 use super::problem::Problem;
 use super::security::AnswerKind;
 use super::write_timeout::WriteTimeout;
-use super::{Settings, routes};
+use super::{Settings, permit, routes};
 use crate::defense::{ProbeSlot, Refusal, Slot};
 use crate::port::{self, FrontEnd};
 use crate::{Caller, Defense, Peer, tls};
@@ -126,7 +126,7 @@ impl Http {
         meter.begin_request();
         let kind = AnswerKind::of_path(request.uri().path());
         let admitted = self.admit(&request, peer, &meter).map(|caller| {
-            let mut request = request.map(|body| meter::meter_request(body, &meter));
+            let mut request = request.map(|body| meter::meter_request(body, &meter, caller.clone()));
             request.extensions_mut().insert(caller);
             request.extensions_mut().insert(meter.clone());
             self.router.call(request)
@@ -138,6 +138,9 @@ impl Http {
             };
             if meter.is_out_of_memory() {
                 response = overloaded();
+            }
+            if meter.has_caller_ended() {
+                response = closing(permit::ended_secret());
             }
             kind.add_headers(response.headers_mut());
             meter.end_request();

@@ -9,13 +9,14 @@ use std::task::{Context, Poll, ready};
 
 use axum::body::{Body, Bytes};
 use axum::http::Extensions;
-use bates_core::ErrorCode;
+use bates_core::{ErrorCode, Machine, ScopeParams, SeriesEntry, Store};
 use hyper::body::{Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::problem::{Problem, Result};
 use super::write_timeout::WriteTimeout;
-use crate::defense::{Slot, answer_bytes};
+use crate::Caller;
+use crate::defense::{COUNTED_ANSWER_MIN, Slot, answer_bytes};
 
 /// What a handler holds of a body at most: of a stream of documents, its lines that are being numbered.
 const BODY_BYTES_MAX: usize = 17 * 1024 * 1024;
@@ -33,12 +34,15 @@ pub(super) struct Meter {
     answer: AtomicUsize,
     /// Whether there was no memory for the body.
     is_out_of_memory: AtomicBool,
+    /// Whether the secret of the caller ended before the body did.
+    has_caller_ended: AtomicBool,
 }
 
 impl Meter {
     pub(super) fn new(slot: Option<Slot>) -> Self {
         let [unread, body, work, answer] = [const { AtomicUsize::new(0) }; 4];
-        Self { slot, unread, body, work, answer, is_out_of_memory: AtomicBool::new(false) }
+        let [is_out_of_memory, has_caller_ended] = [const { AtomicBool::new(false) }; 2];
+        Self { slot, unread, body, work, answer, is_out_of_memory, has_caller_ended }
     }
 
     pub(super) fn slot(&self) -> Option<&Slot> {
@@ -50,6 +54,7 @@ impl Meter {
         self.unread.store(0, Ordering::Relaxed);
         self.body.store(0, Ordering::Relaxed);
         self.is_out_of_memory.store(false, Ordering::Relaxed);
+        self.has_caller_ended.store(false, Ordering::Relaxed);
         if let Some(slot) = &self.slot {
             slot.begin();
         }
@@ -79,6 +84,10 @@ impl Meter {
 
     pub(super) fn is_out_of_memory(&self) -> bool {
         self.is_out_of_memory.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn has_caller_ended(&self) -> bool {
+        self.has_caller_ended.load(Ordering::Relaxed)
     }
 
     fn add(&self, part: &AtomicUsize, bytes: usize) -> bool {
@@ -111,11 +120,18 @@ impl Meter {
     }
 }
 
-/// Reserves memory for an answer with `count` numbers.
-pub(super) fn reserve_numbers(extensions: &Extensions, count: u64) -> Result<()> {
-    let bytes = answer_bytes(count);
+/// Reserves memory for an answer with `count` numbers of a scope.
+pub(super) fn reserve_numbers<S: Store>(
+    extensions: &Extensions,
+    machine: &Machine<S>,
+    entry: &SeriesEntry,
+    params: ScopeParams<'_>,
+    count: u64,
+) -> Result<()> {
     match extensions.get::<Arc<Meter>>() {
-        Some(meter) if bytes > 0 => meter.reserve(bytes),
+        Some(meter) if count >= COUNTED_ANSWER_MIN => {
+            meter.reserve(answer_bytes(count, machine.number_bytes_max(entry, params)?))
+        }
         _ => Ok(()),
     }
 }
@@ -184,9 +200,9 @@ impl AsyncWrite for MeteredStream {
 }
 
 /// Which part of a connection the frames of a body belong to.
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
-    Request,
+    /// Ends as soon as the secret of the caller does: a slow body must not act for it.
+    Request(Caller),
     Answer,
 }
 
@@ -197,12 +213,12 @@ struct MeteredBody<B> {
     part: Part,
 }
 
-pub(super) fn meter_request<B>(body: B, meter: &Arc<Meter>) -> Body
+pub(super) fn meter_request<B>(body: B, meter: &Arc<Meter>, caller: Caller) -> Body
 where
     B: hyper::body::Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<axum::BoxError>,
 {
-    Body::new(MeteredBody { body, meter: meter.clone(), part: Part::Request })
+    Body::new(MeteredBody { body, meter: meter.clone(), part: Part::Request(caller) })
 }
 
 pub(super) fn meter_answer(body: Body, meter: &Arc<Meter>) -> Body {
@@ -210,9 +226,19 @@ pub(super) fn meter_answer(body: Body, meter: &Arc<Meter>) -> Body {
 }
 
 impl<B> MeteredBody<B> {
+    fn check_caller(&self) -> io::Result<()> {
+        match &self.part {
+            Part::Request(caller) if caller.has_ended() => {
+                self.meter.has_caller_ended.store(true, Ordering::Relaxed);
+                Err(io::Error::new(io::ErrorKind::PermissionDenied, "the secret of the caller has ended"))
+            }
+            Part::Request(_) | Part::Answer => Ok(()),
+        }
+    }
+
     fn count(&self, bytes: usize) -> bool {
         let meter = &self.meter;
-        if self.part == Part::Answer {
+        if matches!(self.part, Part::Answer) {
             return meter.add(&meter.answer, bytes);
         }
         let unread = meter.unread.load(Ordering::Relaxed);
@@ -237,7 +263,11 @@ where
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<std::result::Result<Frame<Bytes>, Self::Error>>> {
-        let Some(frame) = ready!(Pin::new(&mut self.body).poll_frame(cx)) else { return Poll::Ready(None) };
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        if let Err(ended) = self.check_caller() {
+            return Poll::Ready(Some(Err(ended.into())));
+        }
+        let Some(frame) = frame else { return Poll::Ready(None) };
         let frame = frame.map_err(Into::into)?;
         let bytes = frame.data_ref().map_or(0, Bytes::len);
         Poll::Ready(Some(if self.count(bytes) { Ok(frame) } else { Err(out_of_memory().into()) }))
@@ -255,7 +285,7 @@ where
 impl<B> Drop for MeteredBody<B> {
     fn drop(&mut self) {
         // An answer that is written may still hold the request: a stream of documents does.
-        if self.part == Part::Answer {
+        if matches!(self.part, Part::Answer) {
             self.meter.clear(&self.meter.body);
         }
     }

@@ -50,8 +50,8 @@ pub(super) async fn next_numbers<S: Store>(
         let payment = Payment::NONE;
         return NumberLines { context, entry, request, permit, payment }.into_response().await;
     }
-    meter::reserve_numbers(&parts.extensions, request.count)?;
     let (machine, count) = (&context.machine, request.count);
+    meter::reserve_numbers(&parts.extensions, machine, &entry, params, count)?;
     let take = machine.next(&entry, params, count, permit.actor());
     let numbers = permit.take(machine, count, take, |numbers| numbers.len() as u64).await?;
     Ok(json_response(&numbers, request.positions))

@@ -101,6 +101,11 @@ pub(in crate::http) struct Permit {
     right: Right,
 }
 
+pub(super) fn ended_secret() -> Problem {
+    let detail = "the secret of this request was revoked, replaced or has expired";
+    Problem::new(ErrorCode::UNAUTHORIZED, detail)
+}
+
 impl Permit {
     pub(super) fn permissions(&self) -> &Permissions {
         self.caller.permissions()
@@ -108,8 +113,7 @@ impl Permit {
 
     /// Refuses a caller whose secret was revoked or has expired since its request began.
     pub(super) fn check_valid(&self) -> Result<()> {
-        let detail = "the secret of this request was revoked, replaced or has expired";
-        if self.caller.has_ended() { Err(Problem::new(ErrorCode::UNAUTHORIZED, detail)) } else { Ok(()) }
+        if self.caller.has_ended() { Err(ended_secret()) } else { Ok(()) }
     }
 
     /// Takes `count` numbers within the rate and quota of the caller; `got` is how many of them it got.

@@ -88,12 +88,12 @@ pub(super) async fn next_pool_numbers<S: Store>(
     JsonBody(request): JsonBody<PoolNumberRequest>,
 ) -> JsonResult<PoolNumbers> {
     request::check_count(request.count, COUNT_MAX)?;
-    meter::reserve_numbers(&extensions, request.count)?;
     let series = entry.series().name();
     let pools = context.machine.pool_set(series).ok_or_else(|| PoolError::NoPool(series.as_str().into()))?;
     let pairs = request.scope.pairs();
     let params = permit.scope(&pairs, None)?;
     let (machine, count) = (&context.machine, request.count);
+    meter::reserve_numbers(&extensions, machine, &entry, params, count)?;
     let take = machine.next(&entry, params, count, permit.actor());
     let numbers = permit.take(machine, count, take, |numbers| numbers.len() as u64).await?;
     Ok(Json(PoolNumbers { values: numbers.values_as(pools.settings().value).map(str::to_owned).collect() }))

@@ -171,7 +171,7 @@ impl<S: Store> Connection<S> {
 
     /// A large answer is made only if there is memory for it.
     async fn answer(&mut self, request: Request) {
-        let bytes = request.answer_bytes();
+        let bytes = request.answer_bytes(&self.machine);
         if bytes > 0 && !self.session.slot.try_hold(self.held_bytes() + bytes) {
             let sentence = format!("there is no memory for an answer of about {bytes} bytes now");
             let mut reply = Reply::new(&mut self.output, self.session.protocol);

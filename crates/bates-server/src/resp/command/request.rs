@@ -9,12 +9,13 @@ use bates_core::{
     Actor, AllowanceError, Denial, ErrorCode, Machine, NextError, Numbers, Peek, Right, ScopeParams,
     SeriesEntry, Store,
 };
+use bates_pattern::Date;
 
 use super::super::session::Session;
 use super::lpop::{self, LIST_MAX};
 use super::{Call, Outcome, Reply, incr, parse_count, printable, validate};
 use crate::access::Caller;
-use crate::defense::answer_bytes;
+use crate::defense::{COUNTED_ANSWER_MIN, answer_bytes};
 
 pub(in super::super) struct Request {
     target: Target,
@@ -102,6 +103,18 @@ impl Action {
 }
 
 impl Target {
+    /// The series, if this node knows it.
+    fn known<S: Store>(&self, machine: &Machine<S>) -> Option<Arc<SeriesEntry>> {
+        match self {
+            Self::Series { name, .. } => machine.series(std::str::from_utf8(name).ok()?),
+            Self::Key(key) => machine.series_by_key(key),
+        }
+    }
+
+    fn date(&self) -> Option<Date> {
+        if let Self::Series { date, .. } = self { date.map(Day::date) } else { None }
+    }
+
     /// Also finds a series that another node has just created.
     async fn find<S: Store>(&self, machine: &Machine<S>) -> Option<Arc<SeriesEntry>> {
         match self {
@@ -165,8 +178,15 @@ impl Request {
     }
 
     /// What making the answer holds.
-    pub(in super::super) fn answer_bytes(&self) -> usize {
-        if let Action::Pop(Some(count)) = self.action { answer_bytes(count) } else { 0 }
+    pub(in super::super) fn answer_bytes<S: Store>(&self, machine: &Machine<S>) -> usize {
+        let Action::Pop(Some(count @ COUNTED_ANSWER_MIN..)) = self.action else { return 0 };
+        // A series that is not known here has no numbers in memory.
+        let number_bytes_max = self.target.known(machine).and_then(|entry| {
+            let parameters = self.target.parameters(&entry);
+            let params = ScopeParams { parameters: &parameters, date: self.target.date() };
+            machine.number_bytes_max(&entry, params).ok()
+        });
+        answer_bytes(count, number_bytes_max.unwrap_or(0))
     }
 
     pub(in super::super) async fn answer<S: Store>(
@@ -183,8 +203,7 @@ impl Request {
         {
             return target.deny(&mut reply, &denial);
         }
-        let date = if let Target::Series { date, .. } = target { date.map(Day::date) } else { None };
-        let params = ScopeParams { parameters: &target.parameters(&entry), date };
+        let params = ScopeParams { parameters: &target.parameters(&entry), date: target.date() };
         if let Err(Refusal { code, sentence }) =
             action.run(&mut reply, session.caller(), machine, &entry, params).await
         {
