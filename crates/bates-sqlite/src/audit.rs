@@ -15,7 +15,7 @@ use crate::write::{self, execute, invalid_column, to_i64, to_limit, to_u64};
 impl AuditStore for SqliteStore {
     async fn record(&self, records: Vec<AuditRecord>) -> StoreResult<()> {
         let records = if is_planted(Bug::AnswerBeforeRecord) { hold_back(records) } else { records };
-        self.write(move |transaction| record(transaction, &records)).await
+        self.write_beside_cursors(move |transaction| record(transaction, &records)).await
     }
 
     async fn records(

@@ -5,8 +5,9 @@ use bates_core::{ScopeId, StoreResult};
 use rusqlite::{Result, Transaction};
 use tokio::sync::oneshot;
 
+use crate::new_scopes::{Change, NewScopes};
 use crate::outbox::assign;
-use crate::scope::{SeriesRow, StoredScope};
+use crate::scope::{ScopeTable, SeriesRow};
 use crate::writer::Write;
 
 /// Requests of one caller, who gets their outcomes in the same order.
@@ -72,8 +73,16 @@ impl Batch {
     }
 
     /// Called again in another transaction if the commit failed.
-    pub(crate) fn apply(&mut self, transaction: &Transaction<'_>, run: i64) -> Result<()> {
+    pub(crate) fn apply(
+        &mut self,
+        transaction: &Transaction<'_>,
+        run: i64,
+        new_scopes: &mut NewScopes,
+    ) -> Result<Change> {
+        let needs_cursors = self.writes.iter().any(|write| write.needs_cursors());
         let Self { calls, outcomes, writes, .. } = self;
+        let change = new_scopes.merge(transaction, calls.len(), needs_cursors)?;
+        let mut scopes = ScopeTable { transaction, run, new_scopes, change, needs_cursors };
         let mut state = BatchState::of(calls.iter().map(|call| &call.request));
         if state.has_keys() {
             let states = assign::key_states(transaction, &state)?;
@@ -87,12 +96,13 @@ impl Batch {
         for calls in sorted.chunk_by(|(_, one), (_, other)| one.scope_id.series == other.scope_id.series) {
             let mut series = SeriesRow::default();
             for calls in calls.chunk_by(|(_, one), (_, other)| one.scope_id.scope == other.scope_id.scope) {
-                let decided = apply_scope(transaction, calls, &mut series, &mut state, run)?;
+                let decided = apply_scope(&mut scopes, calls, &mut series, &mut state)?;
                 calls.iter().zip(decided).for_each(|((at, _), outcome)| outcomes[*at] = Some(outcome));
             }
-            series.apply(transaction)?;
+            series.apply(&mut scopes)?;
         }
-        writes.iter_mut().try_for_each(|write| write.apply(transaction))
+        writes.iter_mut().try_for_each(|write| write.apply(transaction))?;
+        Ok(scopes.change)
     }
 
     pub(crate) fn answer(&mut self, committed: &StoreResult<()>) {
@@ -114,21 +124,20 @@ impl Batch {
 
 /// The outcomes of the calls for one scope.
 fn apply_scope(
-    transaction: &Transaction<'_>,
+    scopes: &mut ScopeTable<'_>,
     calls: &[(usize, &Call)],
     series: &mut SeriesRow,
     state: &mut BatchState,
-    run: i64,
 ) -> Result<Vec<Outcome>> {
     let scope_id = &calls[0].1.scope_id;
     let requests = || calls.iter().map(|(_, call)| &call.request);
-    let stored = StoredScope::load(transaction, scope_id, series, requests(), run)?;
+    let stored = scopes.load(scope_id, series, requests())?;
     let Decision { outcomes, change } = decide(&stored.before, scope_id, requests(), state);
-    stored.apply(transaction, series, &change, run)?;
+    scopes.apply(&stored, series, &change)?;
     if let Some(series_id) = stored.series_id {
         for ((_, call), outcome) in calls.iter().zip(&outcomes) {
             if let Some(document) = call.request.new_document(outcome) {
-                assign::write(transaction, series_id, document, call.now)?;
+                assign::write(scopes.transaction, series_id, document, call.now)?;
             }
         }
     }

@@ -44,6 +44,7 @@ impl CursorStore for SqliteStore {
     }
 
     async fn cursor(&self, scope_id: ScopeId) -> StoreResult<Option<Cursor>> {
+        self.merge_new_scopes().await?;
         self.read(|connection| match write::find_scope(connection, &scope_id)? {
             Some(at) => write::cursor(connection, at.series_id, at.scope),
             None => Ok(None),
@@ -56,6 +57,7 @@ impl CursorStore for SqliteStore {
         after: Option<ScopeKey>,
         limit: usize,
     ) -> StoreResult<Vec<(ScopeKey, Cursor)>> {
+        self.merge_new_scopes().await?;
         let sql = "SELECT scope, next, version FROM cursor
                    WHERE series_id = (SELECT id FROM series WHERE name = ?) AND (? OR scope > ?)
                    ORDER BY scope LIMIT ?";

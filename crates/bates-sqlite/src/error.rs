@@ -41,10 +41,10 @@ pub enum OpenError {
     #[error("this store is being filled from {0}: run `bates move-store` again to finish")]
     Arriving(Box<str>),
     #[error(
-        "the database has schema version {found}, but this Bates needs {needed}: run the version of Bates that created \
-         the store"
+        "the database has schema version {found}, but this Bates reads {oldest} to {newest}: run the version of Bates \
+         that created the store"
     )]
-    OtherVersion { found: u32, needed: u32 },
+    OtherVersion { found: u32, oldest: u32, newest: u32 },
     #[error("cannot read the database: {0}")]
     Unreadable(Box<str>),
     #[error("cannot {doing} {path}: {error}")]

@@ -49,6 +49,7 @@ impl GapStore for SqliteStore {
         limit: usize,
         purpose: ReadPurpose,
     ) -> StoreResult<Vec<ScopeRecord>> {
+        self.merge_new_scopes().await?;
         let sql = "SELECT series_id, scope, next, version, adopted_to, gapless_from, held_from, run FROM cursor
              WHERE series_id = (SELECT id FROM series WHERE name = ?) AND (? OR scope > ?) ORDER BY scope LIMIT ?";
         let after_key = after.as_ref().map_or("", ScopeKey::as_str);

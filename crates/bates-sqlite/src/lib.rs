@@ -14,6 +14,7 @@ mod gap;
 mod held;
 mod log;
 mod moving;
+mod new_scopes;
 mod open;
 mod operation;
 mod outbox;

@@ -14,12 +14,13 @@ use crate::SqliteStore;
 use crate::checkpoint::{self, CheckpointError};
 use crate::error::{Damage, OpenError};
 use crate::folder::{Folder, OpenMode, io_error};
+use crate::new_scopes::NewScopes;
 use crate::outbox::{SteadyClock, deliver};
 use crate::planted::{Bug, is_planted};
 use crate::progress::{self, Progress};
 use crate::state_file::{Content, Phase, StateFile, StateFileRead};
 use crate::writer::Writer;
-use crate::{held, log, schema};
+use crate::{held, log, new_scopes, schema};
 
 /// Only an operator with `sqlite3` can hold the lock of the database.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -44,7 +45,7 @@ pub(crate) fn open(path: &Path, mode: OpenMode, mark: Option<&MoveMark>) -> Resu
     } else {
         create_database(&folder, &state_file, mode, mark)?
     };
-    let is_new = schema::create(&mut connection, mark)?;
+    let is_new = schema::create_or_migrate(&mut connection, mark)?;
     let clock = SteadyClock::new();
     let (run, commits) = begin_run(&mut connection, clock.now())?;
     let reader = connect(&folder)?;
@@ -55,7 +56,8 @@ pub(crate) fn open(path: &Path, mode: OpenMode, mark: Option<&MoveMark>) -> Resu
     }
     state.open(commits).map_err(io_error("write", &folder.state_file()))?;
     folder.sync()?;
-    let writer = Writer { connection, state: Arc::new(state), clock, run, commits };
+    let new_scopes = NewScopes::new(run);
+    let writer = Writer { connection, state: Arc::new(state), clock, run, commits, new_scopes };
     Ok(Opened { folder, writer, reader, identity })
 }
 
@@ -246,6 +248,7 @@ fn begin_run(connection: &mut Connection, now: i64) -> rusqlite::Result<(i64, u6
     if let Some(seen_at) = seen_at {
         deliver::shift_deadlines(&transaction, now - seen_at)?;
     }
+    new_scopes::merge_left(&transaction)?;
     let run = held::begin_run(&transaction)?;
     progress::raise(&transaction, commits + 1, now)?;
     transaction.commit()?;

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::batch::{Batch, Job};
+use crate::new_scopes::NewScopes;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bug {
@@ -18,6 +19,8 @@ pub(crate) enum Bug {
     /// Numbers are answered before the audit records their caller.
     AnswerBeforeRecord,
     OpenBelowAnswered,
+    /// New scopes are kept in memory, and in no row.
+    LoseNewScopes,
 }
 
 #[cfg(feature = "planted-bugs")]
@@ -31,6 +34,7 @@ pub(crate) fn is_planted(bug: Bug) -> bool {
             "release-without-compare" => Some(Bug::ReleaseWithoutCompare),
             "answer-before-record" => Some(Bug::AnswerBeforeRecord),
             "open-below-answered" => Some(Bug::OpenBelowAnswered),
+            "lose-new-scopes" => Some(Bug::LoseNewScopes),
             "push-without-fence" => None,
             other => panic!("unknown bug BATES_PLANTED_BUG={other}"),
         });
@@ -54,7 +58,12 @@ pub(crate) fn hold_back(records: Vec<AuditRecord>) -> Vec<AuditRecord> {
 }
 
 /// Writes as the writer does, but answers first and commits when the next write comes.
-pub(crate) fn run_answering_early(connection: &mut Connection, run: i64, jobs: &Receiver<Job>) {
+pub(crate) fn run_answering_early(
+    connection: &mut Connection,
+    run: i64,
+    new_scopes: &mut NewScopes,
+    jobs: &Receiver<Job>,
+) {
     let mut next = jobs.recv().ok();
     while let Some(job) = next.take() {
         let transaction = connection
@@ -62,7 +71,8 @@ pub(crate) fn run_answering_early(connection: &mut Connection, run: i64, jobs: &
             .expect("a planted bug meets no other fault");
         let mut batch = Batch::default();
         batch.push(job);
-        batch.apply(&transaction, run).expect("a planted bug meets no other fault");
+        let change = batch.apply(&transaction, run, new_scopes);
+        new_scopes.committed(change.expect("a planted bug meets no other fault"));
         batch.answer(&Ok(()));
         next = jobs.recv().ok();
         transaction.commit().expect("a planted bug meets no other fault");

@@ -1,4 +1,5 @@
-//! The schema of a store, `schema.sql`: created once, and refused in any other version.
+//! The schema of a store, `schema.sql`, and the migrations of stores that an earlier version created. Must never change a
+//! store of a version that it does not know.
 
 use bates_core::MoveMark;
 use rusqlite::{Connection, TransactionBehavior};
@@ -8,29 +9,51 @@ use crate::moving::write_mark;
 
 const SCHEMA: &str = include_str!("schema.sql");
 
-/// The version of `schema.sql`, which the database holds as its `user_version`. A change of the schema raises it.
-const VERSION: u32 = 14;
+/// The oldest version that can be migrated.
+const OLDEST: u32 = 14;
 
-/// Whether a database has no schema yet. Refuses a schema of another version.
+/// What leads from each version, beginning with [`OLDEST`], to the next. A change of the schema adds one, and none is ever
+/// changed or removed.
+const MIGRATIONS: [&str; 1] = [include_str!("migrations/15.sql")];
+
+/// The version of `schema.sql`, which the database holds as its `user_version`.
+const VERSION: u32 = OLDEST + MIGRATIONS.len() as u32;
+
+/// Whether a database has no schema yet. Refuses a schema that cannot be migrated.
 pub(crate) fn is_missing(connection: &Connection) -> Result<bool, OpenError> {
+    Ok(version(connection)?.is_none())
+}
+
+/// `None` if there is no schema.
+fn version(connection: &Connection) -> Result<Option<u32>, OpenError> {
     match connection.pragma_query_value(None, "user_version", |row| row.get(0))? {
-        0 => Ok(true),
-        VERSION => Ok(false),
-        found => Err(OpenError::OtherVersion { found, needed: VERSION }),
+        0 => Ok(None),
+        found @ OLDEST..=VERSION => Ok(Some(found)),
+        found => Err(OpenError::OtherVersion { found, oldest: OLDEST, newest: VERSION }),
     }
 }
 
-/// Creates the schema if it is missing, with `mark` in the same transaction. Returns whether it was missing.
-pub(crate) fn create(connection: &mut Connection, mark: Option<&MoveMark>) -> Result<bool, OpenError> {
-    if !is_missing(connection)? {
+/// Creates the schema if it is missing, with `mark` in the same transaction, or migrates it. Returns whether it was missing.
+pub(crate) fn create_or_migrate(
+    connection: &mut Connection,
+    mark: Option<&MoveMark>,
+) -> Result<bool, OpenError> {
+    let found = version(connection)?;
+    if found == Some(VERSION) {
         return Ok(false);
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    transaction.execute_batch(SCHEMA)?;
+    match found {
+        None => transaction.execute_batch(SCHEMA)?,
+        Some(found) => {
+            let migrations = MIGRATIONS.iter().skip((found - OLDEST) as usize);
+            migrations.copied().try_for_each(|migration| transaction.execute_batch(migration))?;
+        }
+    }
     transaction.pragma_update(None, "user_version", VERSION)?;
     if mark.is_some() {
         write_mark(&transaction, mark)?;
     }
     transaction.commit()?;
-    Ok(true)
+    Ok(found.is_none())
 }

@@ -47,6 +47,15 @@ CREATE TABLE cursor (
     PRIMARY KEY (series_id, scope)
 ) STRICT, WITHOUT ROWID;
 
+-- Scopes that were created lately, each as `[scope, next, version, held_from]`: one row for all that a commit created in a
+-- series. They are merged into `cursor`, many at a time; a scope that is there too is out of date here.
+CREATE TABLE new_scopes (
+    id        INTEGER PRIMARY KEY,
+    series_id INTEGER NOT NULL REFERENCES series (id),
+    run       INTEGER NOT NULL,
+    scopes    TEXT NOT NULL
+) STRICT;
+
 -- The positions of documents, reservations and gapless numbers, written in the commit that moved the cursor.
 CREATE TABLE ledger (
     series_id INTEGER NOT NULL REFERENCES series (id),
@@ -60,7 +69,11 @@ CREATE TABLE ledger (
 -- For people: the cursors, with the names of their series.
 CREATE VIEW cursors AS
     SELECT series.name AS series, cursor.scope, cursor.next, cursor.version
-    FROM cursor JOIN series ON series.id = cursor.series_id;
+    FROM cursor JOIN series ON series.id = cursor.series_id
+    UNION ALL
+    SELECT series.name, value ->> 0, value ->> 1, value ->> 2
+    FROM new_scopes JOIN series ON series.id = new_scopes.series_id JOIN json_each(new_scopes.scopes)
+    WHERE NOT EXISTS (SELECT 1 FROM cursor WHERE series_id = series.id AND scope = value ->> 0);
 
 -- A store is served only without a mark: 'left' for another store, or 'arriving' from it. At most one row.
 CREATE TABLE mark (

@@ -7,17 +7,29 @@ use bates_core::{Cursor, Position, RangeSet, ScopeId, SeriesName};
 use rusqlite::{Connection, Result, Transaction, params};
 
 use crate::held::{self, HeldFrom};
+use crate::new_scopes::{Change, NewScope, NewScopes};
 use crate::planted::{Bug, is_planted};
 use crate::write::{self, ScopeRef, execute, record_issued, to_i64, to_limit, to_u64};
 use crate::{operation, pool};
 
-/// The row of a series in which a batch creates scopes: read for the first scope, and written once for all.
+/// The rows of scopes, as one transaction reads and changes them.
+pub(crate) struct ScopeTable<'t> {
+    pub(crate) transaction: &'t Transaction<'t>,
+    pub(crate) run: i64,
+    pub(crate) new_scopes: &'t NewScopes,
+    pub(crate) change: Change,
+    /// Whether every scope must be in `cursor`, for what follows in the transaction.
+    pub(crate) needs_cursors: bool,
+}
+
+/// The row of a series, for the calls of a batch: read for the first scope, and written once for all.
 #[derive(Default)]
 pub(crate) struct SeriesRow {
     is_read: bool,
     /// `None` if the series does not exist.
     row: Option<(i64, SeriesBefore)>,
     scopes_added: u64,
+    new_scopes: Vec<(ScopeId, NewScope)>,
 }
 
 impl SeriesRow {
@@ -34,12 +46,14 @@ impl SeriesRow {
         Ok(self.row.map(|(id, before)| (id, SeriesBefore { scopes: scopes(before), ..before })))
     }
 
-    /// Adds the new scopes to the count of the series.
-    pub(crate) fn apply(&self, transaction: &Transaction<'_>) -> Result<()> {
-        match self.row {
-            Some((id, _)) if self.scopes_added > 0 => add_scopes(transaction, id, self.scopes_added),
-            _ => Ok(()),
+    /// Adds the new scopes to the series.
+    pub(crate) fn apply(self, table: &mut ScopeTable<'_>) -> Result<()> {
+        if let Some((id, _)) = self.row
+            && self.scopes_added > 0
+        {
+            add_scopes(table.transaction, id, self.scopes_added)?;
         }
+        table.new_scopes.append(table.transaction, self.new_scopes, &mut table.change)
     }
 }
 
@@ -63,29 +77,29 @@ pub(crate) struct StoredScope<'s> {
 }
 
 struct CursorRow {
-    series_id: i64,
     cursor: Cursor,
     held: Option<HeldFrom>,
     /// The end of the adopted positions.
     adopted_to: u64,
 }
 
-impl<'s> StoredScope<'s> {
-    pub(crate) fn load<'r>(
-        transaction: &Transaction<'_>,
+impl ScopeTable<'_> {
+    pub(crate) fn load<'s, 'r>(
+        &mut self,
         scope_id: &'s ScopeId,
         series: &mut SeriesRow,
         requests: impl Iterator<Item = &'r Request> + Clone,
-        run: i64,
-    ) -> Result<Self> {
-        let Some(CursorRow { series_id, cursor, held, adopted_to }) = cursor_row(transaction, scope_id)?
-        else {
-            // Only a new scope needs the row of its series, and new scopes are rare.
-            let (series_id, series) = series.load(transaction, &scope_id.series)?.unzip();
-            let before = ScopeBefore { series, ..ScopeBefore::default() };
-            return Ok(Self { scope_id, series_id, before });
+    ) -> Result<StoredScope<'s>> {
+        let Self { transaction, run, .. } = *self;
+        let Some((series_id, series)) = series.load(transaction, &scope_id.series)? else {
+            return Ok(StoredScope { scope_id, series_id: None, before: ScopeBefore::default() });
         };
         let at = ScopeRef { series_id, scope: scope_id.scope.as_str() };
+        self.new_scopes.move_one(transaction, scope_id, &mut self.change)?;
+        let Some(CursorRow { cursor, held, adopted_to }) = cursor_row(transaction, at)? else {
+            let before = ScopeBefore { series: Some(series), ..ScopeBefore::default() };
+            return Ok(StoredScope { scope_id, series_id: Some(series_id), before });
+        };
         let crashed = match held.filter(|held| held.run != run) {
             Some(held) => held::still_held(transaction, at, held, cursor.next)?,
             None => RangeSet::default(),
@@ -101,7 +115,7 @@ impl<'s> StoredScope<'s> {
             adopted,
             ..ScopeBefore::default()
         };
-        Ok(Self { scope_id, series_id: Some(series_id), before })
+        Ok(StoredScope { scope_id, series_id: Some(series_id), before })
     }
 }
 
@@ -115,36 +129,64 @@ fn planted_cursor<'r>(cursor: Cursor, mut requests: impl Iterator<Item = &'r Req
     cursor
 }
 
-fn cursor_row(transaction: &Transaction<'_>, scope_id: &ScopeId) -> Result<Option<CursorRow>> {
-    let sql = "SELECT series_id, next, version, held_from, run, adopted_to FROM cursor
-               WHERE series_id = (SELECT id FROM series WHERE name = ?) AND scope = ?";
-    write::row(transaction, sql, params![scope_id.series.as_str(), scope_id.scope.as_str()], |row| {
-        let run = row.get::<_, Option<i64>>(4)?;
+fn cursor_row(
+    transaction: &Transaction<'_>,
+    ScopeRef { series_id, scope }: ScopeRef<'_>,
+) -> Result<Option<CursorRow>> {
+    let sql =
+        "SELECT next, version, held_from, run, adopted_to FROM cursor WHERE series_id = ? AND scope = ?";
+    write::row(transaction, sql, params![series_id, scope], |row| {
+        let run = row.get::<_, Option<i64>>(3)?;
         let held =
-            row.get::<_, Option<i64>>(3)?.zip(run).map(|(from, run)| HeldFrom { from: to_u64(from), run });
-        let cursor = Cursor { next: to_u64(row.get(1)?), version: to_u64(row.get(2)?) };
-        Ok(CursorRow { series_id: row.get(0)?, cursor, held, adopted_to: to_u64(row.get(5)?) })
+            row.get::<_, Option<i64>>(2)?.zip(run).map(|(from, run)| HeldFrom { from: to_u64(from), run });
+        let cursor = Cursor { next: to_u64(row.get(0)?), version: to_u64(row.get(1)?) };
+        Ok(CursorRow { cursor, held, adopted_to: to_u64(row.get(4)?) })
     })
 }
 
-impl StoredScope<'_> {
+/// Whether no other row of the transaction belongs to a new scope, so that it need not be in `cursor`.
+fn is_only_granted(change: &ScopeChange) -> bool {
+    let ranges = [&change.issued, &change.pooled, &change.handed_out];
+    ranges.into_iter().all(Vec::is_empty)
+        && change.lost.is_empty()
+        && change.adopted.is_empty()
+        && change.operations.is_empty()
+        && !change.resets_pool_server
+}
+
+impl ScopeTable<'_> {
     pub(crate) fn apply(
         &self,
-        transaction: &Transaction<'_>,
+        stored: &StoredScope<'_>,
         series: &mut SeriesRow,
         change: &ScopeChange,
-        run: i64,
     ) -> Result<()> {
-        let Some(series_id) = self.series_id else { return Ok(()) };
-        let at = ScopeRef { series_id, scope: self.scope_id.scope.as_str() };
+        let Some(series_id) = stored.series_id else { return Ok(()) };
+        let Self { transaction, run, needs_cursors, .. } = *self;
+        let at = ScopeRef { series_id, scope: stored.scope_id.scope.as_str() };
+        series.scopes_added += u64::from(change.is_new);
+        if let Some(Cursor { next, version }) = change.cursor
+            && change.is_new
+            && !needs_cursors
+            && is_only_granted(change)
+        {
+            let new = NewScope { series_id, next, version, held_from: change.held_from };
+            series.new_scopes.push((stored.scope_id.clone(), new));
+            return Ok(());
+        }
         let held = change.held_from.map(|from| HeldFrom { from, run });
         if let Some(cursor) = change.cursor {
             put_cursor(transaction, at, cursor, held, change.is_new)?;
-            series.scopes_added += u64::from(change.is_new);
-        } else if change.held_from != self.before.held_from {
+        } else if change.held_from != stored.before.held_from {
             let sql = "UPDATE cursor SET held_from = ? WHERE series_id = ? AND scope = ?";
             execute(transaction, sql, params![change.held_from.map(to_i64), at.series_id, at.scope])?;
         }
+        self.record(at, held, change)
+    }
+
+    /// Writes what became of positions.
+    fn record(&self, at: ScopeRef<'_>, held: Option<HeldFrom>, change: &ScopeChange) -> Result<()> {
+        let Self { transaction, run, .. } = *self;
         change.issued.iter().try_for_each(|range| record_issued(transaction, at, *range))?;
         for range in &change.pooled {
             let row = PooledRange { range: *range, state: PooledState::Granted, holder: run };

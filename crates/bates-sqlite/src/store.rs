@@ -17,6 +17,7 @@ use uuid::Uuid;
 use crate::batch::{Calls, Job};
 use crate::error::{Damage, OpenError, WriteResult, read_error};
 use crate::folder::{Folder, OpenMode, io_error};
+use crate::new_scopes::AnyNewScope;
 use crate::open::{self, Opened};
 use crate::outbox::SteadyClock;
 use crate::state_file::StateFile;
@@ -29,6 +30,7 @@ pub struct SqliteStore {
     jobs: Option<Sender<Job>>,
     writer: Option<JoinHandle<Option<Writer>>>,
     reader: Mutex<Option<Connection>>,
+    is_any_new_scope: AnyNewScope,
     state: Arc<StateFile>,
     pub(crate) clock: SteadyClock,
     /// This opening of the store: its row in the table `run`. Held positions name it.
@@ -63,6 +65,7 @@ impl SqliteStore {
     fn open_marked(path: &Path, mode: OpenMode, mark: Option<&MoveMark>) -> Result<Self, OpenError> {
         let Opened { folder, writer, reader, identity } = open::open(path, mode, mark)?;
         let (state, clock, run) = (writer.state.clone(), writer.clock, writer.run);
+        let is_any_new_scope = writer.new_scopes.is_any();
         let (jobs, waiting) = mpsc::channel();
         let writer = thread::Builder::new()
             .name("bates-writer".to_owned())
@@ -71,7 +74,7 @@ impl SqliteStore {
         let reader = Mutex::new(Some(reader));
         let process = ProcessGuard::current();
         let (jobs, writer) = (Some(jobs), Some(writer));
-        Ok(Self { jobs, writer, reader, state, clock, run, identity, process, folder })
+        Ok(Self { jobs, writer, reader, is_any_new_scope, state, clock, run, identity, process, folder })
     }
 
     /// Lets a store that was opened with [`OpenMode::Stopped`] issue again, and returns whether commits were missing. Raise
@@ -107,7 +110,23 @@ impl SqliteStore {
         &self,
         work: impl Fn(&Transaction<'_>) -> WriteResult<T> + Send + 'static,
     ) -> StoreResult<T> {
-        let (pending, answer) = PendingWrite::new(work);
+        self.send_write(work, true).await
+    }
+
+    /// For frequent writes: must not read or change rows of `cursor`, which may lack new scopes.
+    pub(crate) async fn write_beside_cursors<T: Send + 'static>(
+        &self,
+        work: impl Fn(&Transaction<'_>) -> WriteResult<T> + Send + 'static,
+    ) -> StoreResult<T> {
+        self.send_write(work, false).await
+    }
+
+    async fn send_write<T: Send + 'static>(
+        &self,
+        work: impl Fn(&Transaction<'_>) -> WriteResult<T> + Send + 'static,
+        needs_cursors: bool,
+    ) -> StoreResult<T> {
+        let (pending, answer) = PendingWrite::new(work, needs_cursors);
         self.send(Job::Write(Box::new(pending)))?;
         answer.await.unwrap_or_else(|_| Err(writer_stopped()))
     }
@@ -131,6 +150,12 @@ impl SqliteStore {
         self.jobs.as_ref().ok_or_else(writer_stopped)?.send(job).map_err(|_| writer_stopped())
     }
 
+    /// On return, `cursor` has every scope that existed before.
+    pub(crate) async fn merge_new_scopes(&self) -> StoreResult<()> {
+        if self.is_any_new_scope.load() { self.write(|_| Ok(())).await } else { Ok(()) }
+    }
+
+    /// If rows of `cursor` are read, call [`Self::merge_new_scopes`] first.
     pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> StoreResult<T> {
         if self.process.is_forked() {
             return Err(StoreError::Forked);
@@ -215,7 +240,7 @@ impl SeriesStore for SqliteStore {
     }
 
     async fn probe(&self) -> StoreResult<()> {
-        self.write(write::probe).await
+        self.write_beside_cursors(write::probe).await
     }
 }
 

@@ -15,6 +15,7 @@ use crate::batch::{Batch, Job};
 use crate::checkpoint::{self, CheckpointError, Threshold};
 use crate::error::{OpenError, WriteError, WriteResult, write_error};
 use crate::folder::{Folder, io_error};
+use crate::new_scopes::NewScopes;
 use crate::outbox::SteadyClock;
 use crate::planted::{self, Bug};
 use crate::progress;
@@ -29,19 +30,23 @@ const BATCH_MAX: usize = 4_096;
 pub(crate) trait Write: Send {
     fn apply(&mut self, transaction: &Transaction<'_>) -> rusqlite::Result<()>;
 
+    /// Whether it may read or change rows of `cursor`, which then has every scope.
+    fn needs_cursors(&self) -> bool;
+
     fn answer(self: Box<Self>, committed: StoreResult<()>);
 }
 
 pub(crate) struct PendingWrite<T, W> {
     work: W,
+    needs_cursors: bool,
     outcome: Option<StoreResult<T>>,
     answer: oneshot::Sender<StoreResult<T>>,
 }
 
 impl<T, W: Fn(&Transaction<'_>) -> WriteResult<T>> PendingWrite<T, W> {
-    pub(crate) fn new(work: W) -> (Self, oneshot::Receiver<StoreResult<T>>) {
+    pub(crate) fn new(work: W, needs_cursors: bool) -> (Self, oneshot::Receiver<StoreResult<T>>) {
         let (answer, receiver) = oneshot::channel();
-        (Self { work, outcome: None, answer }, receiver)
+        (Self { work, needs_cursors, outcome: None, answer }, receiver)
     }
 }
 
@@ -53,6 +58,10 @@ impl<T: Send, W: Fn(&Transaction<'_>) -> WriteResult<T> + Send> Write for Pendin
             Err(WriteError::Sqlite(error)) => return Err(error),
         });
         Ok(())
+    }
+
+    fn needs_cursors(&self) -> bool {
+        self.needs_cursors
     }
 
     fn answer(self: Box<Self>, committed: StoreResult<()>) {
@@ -70,13 +79,14 @@ pub(crate) struct Writer {
     pub(crate) run: i64,
     /// How many commits the store has, with those of earlier runs.
     pub(crate) commits: u64,
+    pub(crate) new_scopes: NewScopes,
 }
 
 impl Writer {
     /// Runs until the store is dropped. Returns `None` if a write failed and the content of the disk is unknown.
     pub(crate) fn serve(mut self, jobs: &Receiver<Job>) -> Option<Self> {
         if planted::is_planted(Bug::AnswerBeforeCommit) {
-            planted::run_answering_early(&mut self.connection, self.run, jobs);
+            planted::run_answering_early(&mut self.connection, self.run, &mut self.new_scopes, jobs);
             return Some(self);
         }
         let mut batch = Batch::default();
@@ -108,7 +118,7 @@ impl Writer {
     /// A clean stop: checkpoint, then state file, then SQLite removes the log. The store can be opened after each step.
     pub(crate) fn close(mut self, folder: &Folder) {
         // If a step fails, the next opening does it, as after a crash. The probe is the last commit, and updates `seen_at`.
-        let (mut closing, (probe, _)) = (Batch::default(), PendingWrite::new(write::probe));
+        let (mut closing, (probe, _)) = (Batch::default(), PendingWrite::new(write::probe, true));
         closing.push(Job::Write(Box::new(probe)));
         if self.commit_making_room(&mut closing).is_ok()
             && matches!(checkpoint::empty(&self.connection, &self.state), Ok(true))
@@ -151,12 +161,13 @@ impl Writer {
     fn commit(&mut self, batch: &mut Batch) -> rusqlite::Result<bool> {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let before = transaction.total_changes();
-        batch.apply(&transaction, self.run)?;
+        let change = batch.apply(&transaction, self.run, &mut self.new_scopes)?;
         let is_changed = transaction.total_changes() != before;
         if is_changed {
             progress::raise(&transaction, self.commits + 1, self.clock.now())?;
         }
         transaction.commit()?;
+        self.new_scopes.committed(change);
         Ok(is_changed)
     }
 }

@@ -24,7 +24,7 @@ use crate::store::{Store, StoreResult};
 
 const PRUNE_BATCH: usize = 10_000;
 
-/// Gives up after so many batches of the store. Each passes some rejected positions, and all its requests share them.
+/// A search gives up after this many batches of the store. Each passes some rejected positions, and all its requests share them.
 const SEARCHES_MAX: usize = 10_000;
 
 /// Levels of arrays and objects in a document. Readers of a sink often stop at 100 or 128.

@@ -122,7 +122,7 @@ impl Decider<'_> {
         let (position, number) = match self.adopted().search(of, next, &mut batch.search_left)? {
             Search::Accepted(position, number) => (position, number),
             Search::RejectedTo(to) => {
-                // Nobody can get these positions, so the next attempt need not look at them again.
+                // These positions are rejected for all callers, so the next attempt need not look at them again.
                 self.move_to(to);
                 return Err(AssignError::Rejected { positions: to - next });
             }

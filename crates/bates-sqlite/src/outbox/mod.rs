@@ -45,12 +45,13 @@ pub(crate) fn millis(duration: Duration) -> i64 {
 }
 
 impl SqliteStore {
+    /// As [`Self::write_beside_cursors`], with the time.
     pub(crate) async fn write_now<T: Send + 'static>(
         &self,
         work: impl Fn(&Transaction<'_>, i64) -> WriteResult<T> + Send + 'static,
     ) -> StoreResult<T> {
         let now = self.clock.now();
-        self.write(move |transaction| work(transaction, now)).await
+        self.write_beside_cursors(move |transaction| work(transaction, now)).await
     }
 }
 

@@ -92,6 +92,12 @@ fn a_server_that_answers_before_it_commits_is_caught() {
 }
 
 #[test]
+fn a_server_that_keeps_new_scopes_in_memory_alone_is_caught() {
+    let caught = check_kills_within_a_commit(Some("lose-new-scopes")).unwrap_err();
+    assert!(caught.contains("gave 1, and 1 after a kill"), "{caught}");
+}
+
+#[test]
 fn a_server_answers_with_an_error_after_a_failed_sync() {
     check_failed_sync(None).unwrap();
 }

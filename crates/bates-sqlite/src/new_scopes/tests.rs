@@ -1,0 +1,129 @@
+//! New scopes beside a model: a plain map from scope to cursor.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use rusqlite::params;
+
+use super::*;
+
+const RUN: i64 = 7;
+
+/// More than one commit merges at least, so that a commit can leave some.
+const SCOPES: u64 = 2_000;
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// Scopes from `from` on are created, and one of the earlier ones is changed.
+    Commit { from: u64, count: u64, changed: u64, is_merged: bool },
+    /// As a commit, and then the disk is full.
+    Fail { from: u64, count: u64, is_merged: bool },
+    /// The process is killed, and the store is opened again.
+    Crash,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let (from, count) = (0..SCOPES, 1_u64..400);
+    prop_oneof![
+        6 => (from.clone(), count.clone(), 0..SCOPES, prop::bool::weighted(0.1)).prop_map(
+            |(from, count, changed, is_merged)| Step::Commit { from, count, changed, is_merged }
+        ),
+        1 => (from, count, any::<bool>()).prop_map(|(from, count, is_merged)| Step::Fail { from, count, is_merged }),
+        1 => Just(Step::Crash),
+    ]
+}
+
+fn scope_id(scope: u64) -> ScopeId {
+    ScopeId { series: "s".parse().unwrap(), scope: ScopeKey::from_store(&format!("c=\"{scope:04}\\")) }
+}
+
+struct Store {
+    connection: Connection,
+    new_scopes: NewScopes,
+    /// The next position of each scope, as of the last commit.
+    model: BTreeMap<ScopeId, u64>,
+}
+
+impl Store {
+    fn new() -> Self {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(include_str!("../schema.sql")).unwrap();
+        let series = "INSERT INTO series (id, name, template, parameters, shuffled, start, reset, time_zone, construction)
+                      VALUES (3, 's', '{seq}', '[]', 0, 1, 'never', 'UTC', 1)";
+        connection.execute(series, []).unwrap();
+        Self { connection, new_scopes: Self::opened(), model: BTreeMap::new() }
+    }
+
+    fn opened() -> NewScopes {
+        NewScopes { merged_together: 600, ..NewScopes::new(RUN) }
+    }
+
+    /// Creates those scopes that do not exist yet, as a batch does.
+    fn apply(&mut self, from: u64, count: u64, changed: Option<u64>, is_merged: bool, is_committed: bool) {
+        let all: Vec<ScopeId> = (from..(from + count).min(SCOPES)).map(scope_id).collect();
+        let transaction = self.connection.unchecked_transaction().unwrap();
+        let mut change = self.new_scopes.merge(&transaction, all.len(), is_merged).unwrap();
+        let added: Vec<_> = all
+            .into_iter()
+            .filter(|scope_id| !self.model.contains_key(scope_id))
+            .map(|scope_id| (scope_id, NewScope { series_id: 3, next: 33, version: 1, held_from: Some(1) }))
+            .collect();
+        let mut model = self.model.clone();
+        model.extend(added.iter().map(|(scope_id, new)| (scope_id.clone(), new.next)));
+        if let Some(scope_id) = changed.map(scope_id)
+            && let Some(next) = self.model.get(&scope_id)
+        {
+            self.new_scopes.move_one(&transaction, &scope_id, &mut change).unwrap();
+            let sql = "UPDATE cursor SET next = ?, version = version + 1 WHERE series_id = 3 AND scope = ?";
+            let changed = transaction.execute(sql, params![to_i64(next + 32), scope_id.scope.as_str()]);
+            assert_eq!(changed, Ok(1), "{scope_id} has a row");
+            model.insert(scope_id, next + 32);
+        }
+        self.new_scopes.append(&transaction, added, &mut change).unwrap();
+        if is_committed {
+            transaction.commit().unwrap();
+            self.new_scopes.committed(change);
+            self.model = model;
+        }
+    }
+
+    fn cursors(&self, table: &str) -> Vec<(ScopeId, u64)> {
+        let sql = format!("SELECT scope, next FROM {table} ORDER BY scope");
+        let read = |row: &rusqlite::Row<'_>| {
+            let scope = ScopeKey::from_store(row.get_ref(0)?.as_str()?);
+            Ok((ScopeId { series: "s".parse().unwrap(), scope }, crate::write::to_u64(row.get(1)?)))
+        };
+        let mut statement = self.connection.prepare(&sql).unwrap();
+        statement.query_map([], read).unwrap().map(Result::unwrap).collect()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_scope_is_found_with_its_last_cursor(steps in prop::collection::vec(step(), 1..40)) {
+        let mut store = Store::new();
+        for step in steps {
+            match step {
+                Step::Commit { from, count, changed, is_merged } => {
+                    store.apply(from, count, Some(changed), is_merged, true);
+                }
+                Step::Fail { from, count, is_merged } => store.apply(from, count, None, is_merged, false),
+                Step::Crash => {
+                    merge_left(&store.connection).unwrap();
+                    store.new_scopes = Store::opened();
+                }
+            }
+            let model: Vec<_> = store.model.clone().into_iter().collect();
+            prop_assert_eq!(&store.cursors("cursors"), &model);
+            let rows = store.cursors("cursor").len();
+            prop_assert_eq!(rows + store.new_scopes.scopes.len(), model.len(), "each scope is in one place");
+            prop_assert!(store.new_scopes.scopes.len() < 2 * 600 + 400, "merging keeps pace");
+            let is_any = store.new_scopes.is_any().load();
+            prop_assert_eq!(is_any, rows < model.len(), "readers know whether scopes are missing");
+        }
+        store.apply(0, 0, None, true, true);
+        prop_assert_eq!(store.cursors("cursor"), store.model.into_iter().collect::<Vec<_>>());
+    }
+}
