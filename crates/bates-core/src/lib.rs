@@ -24,6 +24,7 @@ mod machine;
 mod moving;
 mod named;
 mod operation;
+mod planted;
 mod pool;
 mod range;
 mod recall;

@@ -2,15 +2,16 @@
 //! Here the new scopes of a commit are one row, and the log grows by no more than their bytes. They are merged into `cursor`
 //! in sorted order, many at a time.
 //!
-//! Invariant: a scope is in `cursor`, or in memory here and in a row of `new_scopes`. If it is in both tables, its row in
-//! `cursor` is the newer one.
+//! Invariant: a scope is in `cursor`, or in memory here and in a row of `new_scopes`. If it is in both, its row in `cursor`
+//! is the newer one.
 
-use std::collections::HashMap;
+use std::hash::BuildHasher as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bates_core::{ScopeId, ScopeKey};
-use foldhash::fast::FixedState;
+use bates_core::ScopeKey;
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
 use rusqlite::{Connection, Result, Transaction, params};
 
 use crate::planted::{Bug, is_planted};
@@ -26,9 +27,10 @@ const MERGED_MIN: usize = 256;
 const INSERT: &str = "INSERT OR IGNORE INTO cursor (series_id, scope, next, version, held_from, run) VALUES (?, ?, ?, ?, ?, ?)";
 
 /// What `cursor` will have of a new scope.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct NewScope {
     pub(crate) series_id: i64,
+    pub(crate) scope: ScopeKey,
     pub(crate) next: u64,
     pub(crate) version: u64,
     /// Where the positions begin that this run holds.
@@ -38,14 +40,21 @@ pub(crate) struct NewScope {
 pub(crate) struct NewScopes {
     run: i64,
     merged_together: usize,
-    scopes: HashMap<ScopeId, NewScope, FixedState>,
-    /// Those that are being merged, in descending order; some may be merged already.
-    merging: Vec<ScopeId>,
-    /// All rows up to this one can be deleted once `merging` is empty.
+    hasher: RandomState,
+    scopes: HashTable<Appended>,
+    /// Those that are still to be merged, in descending order.
+    merging: Vec<NewScope>,
+    /// All rows up to this one are merged once `merging` is empty.
     merging_to: i64,
     /// The id of the last row.
     row: i64,
     is_any: AnyNewScope,
+}
+
+struct Appended {
+    new: NewScope,
+    /// The id of its row.
+    row: i64,
 }
 
 /// Whether `cursor` lacks a scope, for threads that read it.
@@ -55,12 +64,12 @@ pub(crate) struct AnyNewScope(Arc<AtomicBool>);
 /// What a commit changes here.
 #[derive(Default)]
 pub(crate) struct Change {
-    added: Vec<(ScopeId, NewScope)>,
+    added: Vec<Appended>,
     /// Merged alone, because they were needed in `cursor`.
-    moved: Vec<ScopeId>,
+    moved: Vec<(i64, ScopeKey)>,
     /// How many were merged in their order.
     merged: usize,
-    /// All that are not in `added` were merged.
+    /// The table was emptied.
     is_all_merged: bool,
     row: Option<i64>,
 }
@@ -86,7 +95,8 @@ impl NewScopes {
         Self {
             run,
             merged_together: MERGED_TOGETHER,
-            scopes: HashMap::default(),
+            hasher: RandomState::default(),
+            scopes: HashTable::new(),
             merging: Vec::new(),
             merging_to: 0,
             row: 0,
@@ -105,38 +115,25 @@ impl NewScopes {
         calls: usize,
         is_all: bool,
     ) -> Result<Change> {
-        let mut change = Change { is_all_merged: is_all && !self.scopes.is_empty(), ..Change::default() };
-        if change.is_all_merged {
-            let mut all: Vec<_> = self.scopes.iter().collect();
-            all.sort_unstable_by_key(|(scope_id, _)| *scope_id);
-            all.into_iter().try_for_each(|(scope_id, new)| self.insert(transaction, &scope_id.scope, new))?;
+        if is_all && !self.scopes.is_empty() {
+            let all = sorted(self.scopes.iter());
+            all.iter().rev().try_for_each(|new| self.insert(transaction, new))?;
             execute(transaction, "DELETE FROM new_scopes", [])?;
-            return Ok(change);
+            return Ok(Change { is_all_merged: true, ..Change::default() });
         }
-        self.begin_merging();
-        let count = MERGED_MIN.max(2 * calls).min(self.merging.len());
-        for scope_id in self.merging.iter().rev().take(count) {
-            if let Some(new) = self.scopes.get(scope_id) {
-                self.insert(transaction, &scope_id.scope, new)?;
-            }
+        if self.merging.is_empty() && self.scopes.len() >= self.merged_together {
+            (self.merging, self.merging_to) = (sorted(self.scopes.iter()), self.row);
         }
-        if count > 0 && count == self.merging.len() {
+        let merged = MERGED_MIN.max(2 * calls).min(self.merging.len());
+        self.merging.iter().rev().take(merged).try_for_each(|new| self.insert(transaction, new))?;
+        if merged > 0 && merged == self.merging.len() {
             execute(transaction, "DELETE FROM new_scopes WHERE id <= ?", [self.merging_to])?;
         }
-        change.merged = count;
-        Ok(change)
+        Ok(Change { merged, ..Change::default() })
     }
 
-    fn begin_merging(&mut self) {
-        if self.merging.is_empty() && self.scopes.len() >= self.merged_together {
-            self.merging = self.scopes.keys().cloned().collect();
-            self.merging.sort_unstable_by(|one, other| other.cmp(one));
-            self.merging_to = self.row;
-        }
-    }
-
-    fn insert(&self, transaction: &Transaction<'_>, scope: &ScopeKey, new: &NewScope) -> Result<()> {
-        let NewScope { series_id, next, version, held_from } = *new;
+    fn insert(&self, transaction: &Transaction<'_>, new: &NewScope) -> Result<()> {
+        let NewScope { series_id, ref scope, next, version, held_from } = *new;
         let run = held_from.map(|_| self.run);
         let values =
             params![series_id, scope.as_str(), to_i64(next), to_i64(version), held_from.map(to_i64), run];
@@ -147,12 +144,14 @@ impl NewScopes {
     pub(crate) fn move_one(
         &self,
         transaction: &Transaction<'_>,
-        scope_id: &ScopeId,
+        series_id: i64,
+        scope: &ScopeKey,
         change: &mut Change,
     ) -> Result<()> {
-        if let Some(new) = self.scopes.get(scope_id) {
-            self.insert(transaction, &scope_id.scope, new)?;
-            change.moved.push(scope_id.clone());
+        let found = self.scopes.find(self.hash(series_id, scope), |appended| appended.is(series_id, scope));
+        if let Some(Appended { new, .. }) = found {
+            self.insert(transaction, new)?;
+            change.moved.push((series_id, scope.clone()));
         }
         Ok(())
     }
@@ -161,15 +160,16 @@ impl NewScopes {
     pub(crate) fn append(
         &self,
         transaction: &Transaction<'_>,
-        added: Vec<(ScopeId, NewScope)>,
+        added: Vec<NewScope>,
         change: &mut Change,
     ) -> Result<()> {
-        let Some((_, NewScope { series_id, .. })) = added.first() else { return Ok(()) };
+        let Some(NewScope { series_id, .. }) = added.first() else { return Ok(()) };
         let sql = "INSERT INTO new_scopes (series_id, run, scopes) VALUES (?, ?, ?)";
         let written = if is_planted(Bug::LoseNewScopes) { "[]".to_owned() } else { to_json(&added) };
         execute(transaction, sql, params![series_id, self.run, written])?;
-        change.row = Some(transaction.last_insert_rowid());
-        change.added.extend(added);
+        let row = transaction.last_insert_rowid();
+        change.row = Some(row);
+        change.added.extend(added.into_iter().map(|new| Appended { new, row }));
         Ok(())
     }
 
@@ -177,23 +177,55 @@ impl NewScopes {
     pub(crate) fn committed(&mut self, change: Change) {
         let Change { added, moved, merged, is_all_merged, row } = change;
         if is_all_merged {
-            (self.scopes, self.merging) = Default::default();
+            self.scopes.clear();
+            self.merging.clear();
         }
-        for scope_id in self.merging.drain(self.merging.len() - merged..).chain(moved) {
-            self.scopes.remove(&scope_id);
+        self.merging.truncate(self.merging.len() - merged);
+        if merged > 0 && self.merging.is_empty() {
+            self.scopes.retain(|appended| appended.row > self.merging_to);
         }
-        self.scopes.extend(added);
+        for (series_id, scope) in moved {
+            let hash = self.hash(series_id, &scope);
+            if let Ok(moved) = self.scopes.find_entry(hash, |appended| appended.is(series_id, &scope)) {
+                moved.remove();
+            }
+        }
+        let Self { hasher, scopes, .. } = self;
+        let hash = |Appended { new, .. }: &Appended| hash(hasher, new.series_id, &new.scope);
+        scopes.reserve(added.len(), hash);
+        for appended in added {
+            scopes.insert_unique(hash(&appended), appended, hash);
+        }
         self.row = row.unwrap_or(self.row);
         self.is_any.0.store(!self.scopes.is_empty(), Ordering::Release);
     }
+
+    fn hash(&self, series_id: i64, scope: &ScopeKey) -> u64 {
+        hash(&self.hasher, series_id, scope)
+    }
+}
+
+fn hash(hasher: &RandomState, series_id: i64, scope: &ScopeKey) -> u64 {
+    hasher.hash_one((series_id, scope.as_str()))
+}
+
+impl Appended {
+    fn is(&self, series_id: i64, scope: &ScopeKey) -> bool {
+        self.new.series_id == series_id && self.new.scope == *scope
+    }
+}
+
+/// In descending order of the table.
+fn sorted<'s>(scopes: impl Iterator<Item = &'s Appended>) -> Vec<NewScope> {
+    let mut scopes: Vec<_> = scopes.map(|appended| appended.new.clone()).collect();
+    scopes.sort_unstable_by(|one, other| (other.series_id, &other.scope).cmp(&(one.series_id, &one.scope)));
+    scopes
 }
 
 /// An array of `[scope, next, version, held_from]`. A scope has only visible ASCII characters.
-fn to_json(added: &[(ScopeId, NewScope)]) -> String {
-    let rows: Vec<_> = added
-        .iter()
-        .map(|(scope_id, new)| (scope_id.scope.as_str(), new.next, new.version, new.held_from))
-        .collect();
+fn to_json(added: &[NewScope]) -> String {
+    let rows: Vec<_> =
+        added.iter().map(|new| (new.scope.as_str(), new.next, new.version, new.held_from)).collect();
     serde_json::to_string(&rows).expect("texts and integers have a form in JSON")
 }
 

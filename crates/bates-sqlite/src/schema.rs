@@ -17,7 +17,8 @@ const OLDEST: u32 = 14;
 const MIGRATIONS: [&str; 1] = [include_str!("migrations/15.sql")];
 
 /// The version of `schema.sql`, which the database holds as its `user_version`.
-const VERSION: u32 = OLDEST + MIGRATIONS.len() as u32;
+const VERSION: u32 = 15;
+const _: () = assert!(MIGRATIONS.len() == (VERSION - OLDEST) as usize, "one migration for each version");
 
 /// Whether a database has no schema yet. Refuses a schema that cannot be migrated.
 pub(crate) fn is_missing(connection: &Connection) -> Result<bool, OpenError> {

@@ -29,7 +29,7 @@ pub(crate) struct SeriesRow {
     /// `None` if the series does not exist.
     row: Option<(i64, SeriesBefore)>,
     scopes_added: u64,
-    new_scopes: Vec<(ScopeId, NewScope)>,
+    new_scopes: Vec<NewScope>,
 }
 
 impl SeriesRow {
@@ -95,7 +95,7 @@ impl ScopeTable<'_> {
             return Ok(StoredScope { scope_id, series_id: None, before: ScopeBefore::default() });
         };
         let at = ScopeRef { series_id, scope: scope_id.scope.as_str() };
-        self.new_scopes.move_one(transaction, scope_id, &mut self.change)?;
+        self.new_scopes.move_one(transaction, series_id, &scope_id.scope, &mut self.change)?;
         let Some(CursorRow { cursor, held, adopted_to }) = cursor_row(transaction, at)? else {
             let before = ScopeBefore { series: Some(series), ..ScopeBefore::default() };
             return Ok(StoredScope { scope_id, series_id: Some(series_id), before });
@@ -170,8 +170,8 @@ impl ScopeTable<'_> {
             && !needs_cursors
             && is_only_granted(change)
         {
-            let new = NewScope { series_id, next, version, held_from: change.held_from };
-            series.new_scopes.push((stored.scope_id.clone(), new));
+            let (scope, held_from) = (stored.scope_id.scope.clone(), change.held_from);
+            series.new_scopes.push(NewScope { series_id, scope, next, version, held_from });
             return Ok(());
         }
         let held = change.held_from.map(|from| HeldFrom { from, run });

@@ -12,6 +12,7 @@ use bates_pattern::{Position, SHUFFLE_BATCH_LEN, Scope};
 use zeroize::Zeroizing;
 
 use super::cell::{Cell, WithRefill};
+use crate::planted::numbers_leave_late;
 use crate::range::PositionRange;
 use crate::series::{ListValue, Series};
 
@@ -99,13 +100,19 @@ impl NumbersAhead {
     /// its value.
     #[inline]
     pub(super) fn next(&mut self, held: PositionRange) -> Option<(u64, &[u8])> {
-        let is_next = |number: &NumberAhead| number.from == held.from() && number.position < held.to();
+        let is_next = |number: &NumberAhead| {
+            numbers_leave_late() || number.from == held.from() && number.position < held.to()
+        };
         if !self.numbers.get(self.next).is_some_and(is_next) {
             self.render(held);
         }
         let NumberAhead { position, value, .. } = self.numbers.get(self.next)?;
         self.next += 1;
         Some((*position, &self.text[value.clone()]))
+    }
+
+    fn is_any_left(&self) -> bool {
+        self.next < self.numbers.len()
     }
 
     /// Replaces all numbers by those of the first `held` positions.
@@ -225,7 +232,10 @@ impl Cell {
             }
         };
         let (Popped::Position(last) | Popped::Answered(last)) = popped;
-        self.held.take_through(last);
+        let stays = numbers_leave_late() && self.ahead.as_ref().is_some_and(|ahead| ahead.is_any_left());
+        if !stays {
+            self.held.take_through(last);
+        }
         self.is_used = true;
         Some((popped, self.refill_if_low()))
     }

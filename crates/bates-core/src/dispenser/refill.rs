@@ -13,7 +13,7 @@ use super::Inner;
 use super::cell::{Cell, RefillRequest};
 use super::shards::CellId;
 use crate::ledger::{Grant, GrantError, GrantPurpose, GrantRequest};
-use crate::scope::ScopeId;
+use crate::scope::{ScopeId, ScopeKey};
 use crate::series::Series;
 use crate::store::{Store, StoreError};
 
@@ -52,9 +52,11 @@ impl<S: Store> Inner<S> {
         if refills.is_empty() {
             return;
         }
-        let tasks = refills.iter().map(|refill| self.begin_task(refill)).collect();
+        let cells = refills.iter().map(|refill| (refill.series.clone(), refill.scope_id.clone())).collect();
+        let under_way = FirstRefills { inner: self.clone(), cells, ended: 0, _counted: self.tasks.begin() };
+        let requests = refills.into_iter().map(|refill| self.grant_request(refill)).collect();
         let _inside = self.tokio.enter();
-        self.store.runtime().spawn(Box::pin(self.clone().run_first(tasks, refills)));
+        self.store.runtime().spawn(Box::pin(under_way.run(requests)));
     }
 
     fn begin_task(self: &Arc<Self>, refill: &RefillRequest) -> RefillTask<S> {
@@ -67,15 +69,22 @@ impl<S: Store> Inner<S> {
         }
     }
 
-    async fn run_first(self: Arc<Self>, tasks: Vec<RefillTask<S>>, refills: Vec<RefillRequest>) {
-        let requests = refills.into_iter().map(|refill| self.grant_request(refill)).collect();
-        let granted = self.store.grant_all(requests).await;
-        self.discard_if_restored();
-        for (mut task, outcome) in tasks.into_iter().zip(granted) {
-            if let Some(next) = task.end(outcome) {
-                self.store.runtime().spawn(Box::pin(task.run(next)));
+    /// Tells a cell that its refill ended. Returns what to fetch next.
+    fn end_refill(
+        &self,
+        series: &Series,
+        scope: &ScopeKey,
+        outcome: Result<Grant, GrantError>,
+    ) -> Option<RefillRequest> {
+        // Invariant: a cell with a refill under way is not removed, so it exists. A cell whose first grant failed is
+        // removed, so that a careless client fills no memory.
+        let refilled = |cell: &mut Cell| {
+            if let (true, Ok(grant)) = (cell.is_refill_discarded(), &outcome) {
+                self.given_up.add(cell.scope_id(), [grant.range]);
             }
-        }
+            cell.finish_refill(outcome)
+        };
+        self.shards.visit_then_prune(CellId { series, scope: scope.as_str() }, refilled).flatten()
     }
 
     /// Ranges that a cell gave up for a run are released before the run is fetched.
@@ -115,19 +124,10 @@ impl<S: Store> RefillTask<S> {
         }
     }
 
-    /// Tells the cell that its refill ended. Returns what to fetch next.
+    /// Returns what to fetch next.
     fn end(&mut self, outcome: Result<Grant, GrantError>) -> Option<RefillRequest> {
         self.is_under_way = false;
-        let id = CellId { series: &self.series, scope: self.scope_id.scope.as_str() };
-        // Invariant: a cell with a refill under way is not removed, so it exists. A cell whose first grant failed is
-        // removed, so that a careless client fills no memory.
-        let refilled = |cell: &mut Cell| {
-            if let (true, Ok(grant)) = (cell.is_refill_discarded(), &outcome) {
-                self.inner.given_up.add(cell.scope_id(), [grant.range]);
-            }
-            cell.finish_refill(outcome)
-        };
-        let next = self.inner.shards.visit_then_prune(id, refilled).flatten();
+        let next = self.inner.end_refill(&self.series, &self.scope_id.scope, outcome);
         self.inner.tasks.ended.notify_waiters();
         self.is_under_way = next.is_some();
         next
@@ -140,6 +140,42 @@ impl<S: Store> Drop for RefillTask<S> {
     fn drop(&mut self) {
         if self.is_under_way {
             self.end(Err(StoreError::RuntimeEnded.into()));
+        }
+    }
+}
+
+/// Refills of many scopes with one call of the store, each the first of its cell.
+struct FirstRefills<S: Store> {
+    inner: Arc<Inner<S>>,
+    cells: Vec<(Series, ScopeId)>,
+    /// How many of the cells know that their refill ended.
+    ended: usize,
+    // Invariant: the last field, as in a RefillTask.
+    _counted: TaskGuard,
+}
+
+impl<S: Store> FirstRefills<S> {
+    async fn run(mut self, requests: Vec<GrantRequest>) {
+        let granted = self.inner.store.grant_all(requests, &self.cells).await;
+        self.inner.discard_if_restored();
+        for outcome in granted {
+            self.end_next(outcome);
+        }
+    }
+
+    fn end_next(&mut self, outcome: Result<Grant, GrantError>) {
+        let (series, scope_id) = &self.cells[self.ended];
+        self.ended += 1;
+        let next = self.inner.end_refill(series, &scope_id.scope, outcome);
+        self.inner.start_refill(next);
+    }
+}
+
+/// As for a [`RefillTask`].
+impl<S: Store> Drop for FirstRefills<S> {
+    fn drop(&mut self) {
+        while self.ended < self.cells.len() {
+            self.end_next(Err(StoreError::RuntimeEnded.into()));
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::ledger::{Grant, GrantError, GrantRequest, ReleaseOutcome, ReleaseRequ
 use crate::range::PositionRange;
 use crate::runtime::Runtime;
 use crate::scope::ScopeId;
-use crate::series::SeriesName;
+use crate::series::{Series, SeriesName};
 
 /// All calls that are not measured go to the store itself.
 pub(crate) struct MeasuredStore<S> {
@@ -69,12 +69,16 @@ impl<S: Store> MeasuredStore<S> {
         granted
     }
 
-    pub(crate) async fn grant_all(&self, requests: Vec<GrantRequest>) -> Vec<Result<Grant, GrantError>> {
-        let asked: Vec<_> = requests.iter().map(|request| (request.scope_id.clone(), request.end)).collect();
+    /// `cells` are the scopes of the requests.
+    pub(crate) async fn grant_all(
+        &self,
+        requests: Vec<GrantRequest>,
+        cells: &[(Series, ScopeId)],
+    ) -> Vec<Result<Grant, GrantError>> {
         let granted = self.timed(async { Ok(self.store.grant_all(requests).await) }).await;
-        let granted = granted.unwrap_or_else(|error: GrantError| vec![Err(error); asked.len()]);
-        for ((scope_id, end), granted) in asked.iter().zip(&granted) {
-            self.note_grant(scope_id, *end, granted);
+        let granted = granted.unwrap_or_else(|error: GrantError| vec![Err(error); cells.len()]);
+        for ((series, scope_id), granted) in cells.iter().zip(&granted) {
+            self.note_grant(scope_id, series.end(), granted);
         }
         granted
     }

@@ -29,6 +29,7 @@ mod nodes;
 mod openapi;
 mod openg2p;
 mod pools;
+mod popping;
 mod process;
 mod promises;
 mod recalls;
