@@ -11,6 +11,7 @@
 mod ahead;
 mod burned;
 mod cell;
+mod cells;
 mod closing;
 mod held;
 mod inline_key;

@@ -6,11 +6,10 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use foldhash::fast::FixedState;
-use hashbrown::HashTable;
-use hashbrown::hash_table::{Entry, OccupiedEntry};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::cell::Cell;
+use super::cells::{Cells, Place};
 use crate::series::Series;
 
 const SHARDS: usize = 64;
@@ -34,7 +33,7 @@ pub(super) enum NoCell {
 /// On its own cache line, to avoid false sharing.
 #[derive(Default)]
 #[repr(align(64))]
-struct Shard(Mutex<HashTable<Cell>>);
+struct Shard(Mutex<Cells>);
 
 /// The identity of a cell, borrowed.
 #[derive(Clone, Copy)]
@@ -65,7 +64,9 @@ impl Shards {
     #[inline]
     pub(super) fn with_cell<R>(&self, id: CellId<'_>, visit: impl FnOnce(&mut Cell) -> R) -> Option<R> {
         let hash = hash(&self.hasher, id.series, id.scope.as_bytes());
-        self.shard(hash).lock().find_mut(hash, |cell| id.matches(cell)).map(visit)
+        let mut cells = self.shard(hash).lock();
+        let place = cells.find(hash, |cell| id.matches(cell))?;
+        Some(visit(cells.at(place)))
     }
 
     /// Visits a cell, created if it is missing, and prunes it; fails if `may_create`, called under the lock, forbids it.
@@ -75,21 +76,20 @@ impl Shards {
         may_create: impl FnOnce() -> bool,
         visit: impl FnOnce(&mut Cell) -> R,
     ) -> Result<R, NoCell> {
-        let hasher = &self.hasher;
-        let hash_value = hash(hasher, id.series, id.scope.as_bytes());
-        let mut shard = self.shard(hash_value).lock();
+        let hash_value = hash(&self.hasher, id.series, id.scope.as_bytes());
+        let mut cells = self.shard(hash_value).lock();
         if !may_create() {
             return Err(NoCell::Forbidden);
         }
-        let is_full = shard.len() >= self.cells_max.load(Ordering::Relaxed);
-        let rehash = |cell: &Cell| hash(hasher, &cell.series, cell.scope());
-        let entry = shard.entry(hash_value, |cell| id.matches(cell), rehash);
-        let occupied = match entry {
-            Entry::Occupied(occupied) => occupied,
-            Entry::Vacant(_) if is_full => return Err(NoCell::Full),
-            Entry::Vacant(vacant) => vacant.insert(Cell::new(id.series.clone(), id.scope)),
+        let place = match cells.find(hash_value, |cell| id.matches(cell)) {
+            Some(place) => place,
+            None if cells.len() >= self.cells_max.load(Ordering::Relaxed) => return Err(NoCell::Full),
+            None => {
+                let cell = Cell::new(id.series.clone(), id.scope);
+                cells.insert(hash_value, cell, |cell| self.hash_of(cell))
+            }
         };
-        Ok(visit_then_prune(occupied, visit))
+        Ok(visit_then_prune(cells, hash_value, place, visit))
     }
 
     /// Visits a cell if it exists, and removes it if it is removable afterwards.
@@ -99,8 +99,9 @@ impl Shards {
         visit: impl FnOnce(&mut Cell) -> R,
     ) -> Option<R> {
         let hash = hash(&self.hasher, id.series, id.scope.as_bytes());
-        let mut shard = self.shard(hash).lock();
-        Some(visit_then_prune(shard.find_entry(hash, |cell| id.matches(cell)).ok()?, visit))
+        let cells = self.shard(hash).lock();
+        let place = cells.find(hash, |cell| id.matches(cell))?;
+        Some(visit_then_prune(cells, hash, place, visit))
     }
 
     pub(super) fn each(&self, mut visit: impl FnMut(&Cell)) {
@@ -116,13 +117,7 @@ impl Shards {
     /// Removes the cells that `remove` selects; called under the shard's lock.
     pub(super) fn sweep(&self, mut remove: impl FnMut(&mut Cell) -> bool) {
         for shard in &self.tables {
-            let mut cells = shard.0.lock();
-            cells.retain(|cell| !remove(cell));
-            // Frees the memory of many former scopes.
-            if cells.len() < cells.capacity() / 4 {
-                let room = cells.len() * 2;
-                cells.shrink_to(room, |cell| hash(&self.hasher, &cell.series, cell.scope()));
-            }
+            shard.0.lock().sweep(&mut remove, |cell| self.hash_of(cell));
         }
     }
 
@@ -130,17 +125,27 @@ impl Shards {
         self.tables.iter().map(|shard| shard.0.lock().len()).sum()
     }
 
+    fn hash_of(&self, cell: &Cell) -> u64 {
+        hash(&self.hasher, &cell.series, cell.scope())
+    }
+
     #[inline]
-    fn shard(&self, hash: u64) -> &Mutex<HashTable<Cell>> {
+    fn shard(&self, hash: u64) -> &Mutex<Cells> {
         // The tables use the low bits for buckets and the highest seven to tell cells apart; these lie between.
         &self.tables[(hash >> 48) as usize % SHARDS].0
     }
 }
 
-fn visit_then_prune<R>(mut entry: OccupiedEntry<'_, Cell>, visit: impl FnOnce(&mut Cell) -> R) -> R {
-    let output = visit(entry.get_mut());
-    if entry.get().is_removable() {
-        entry.remove();
+fn visit_then_prune<R>(
+    mut cells: MutexGuard<'_, Cells>,
+    hash: u64,
+    place: Place,
+    visit: impl FnOnce(&mut Cell) -> R,
+) -> R {
+    let cell = cells.at(place);
+    let output = visit(cell);
+    if cell.is_removable() {
+        cells.remove(hash, place);
     }
     output
 }
