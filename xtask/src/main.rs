@@ -27,6 +27,7 @@ mod tidy;
   cargo xtask tidy                       check the style rules
   cargo xtask tidy --bless               lower the recorded limits to the current values
   cargo xtask deny                       check the licences and sources of dependencies
+  cargo xtask bench                      a short form of all benchmarks, and one table
   cargo xtask bench pattern              run one benchmark
   cargo xtask hunt --seconds 600         run each random test for ten minutes"
 )]
@@ -43,7 +44,7 @@ enum Command {
     Tidy(tidy::Arguments),
     /// Check licences, sources and bans of all dependencies, and advisories where their database is reachable
     Deny(deny::Arguments),
-    /// Run a benchmark by its name
+    /// Run a benchmark by its name, or a short form of all
     Bench(bench::Arguments),
     /// Run long random tests: cancelled calls, runtimes that end, lost answers, a Redis that loses data
     Hunt(hunt::Arguments),

@@ -79,7 +79,16 @@ fn print_ratios(medians: &[(&str, f64)]) {
         ("render {seq:base62:6} shuffled", "peer: fpe crate, FF1 radix 62"),
     ];
     for (ours, peer) in pairs {
-        println!("{ours:<44} {:>9.2}  ({peer})", median_of(medians, peer) / median_of(medians, ours));
+        let ratio = median_of(medians, peer) / median_of(medians, ours);
+        println!("{ours:<44} {ratio:>9.2}  ({peer})");
+        print_comparison(ours, peer, ratio);
+    }
+}
+
+/// A line for `cargo xtask bench`.
+fn print_comparison(work: &str, peer: &str, ratio: f64) {
+    if std::env::var_os("BATES_COMPARISONS").is_some() {
+        println!("comparison\tpattern, {work}\t{}\t{ratio:.2}\t\t", peer.trim_start_matches("peer: "));
     }
 }
 
@@ -95,12 +104,10 @@ fn print_accepted(medians: &[(&str, f64)]) {
         peer.ok().and_then(|out| String::from_utf8_lossy(&out.stdout).trim().parse().ok());
     match rate {
         Some(rate) => {
-            let ours = 1e9 / median_of(medians, "accepted 12 digits, openg2p, shuffled");
-            println!(
-                "{:<44} {rate:>9.0}  ratio {:.0}",
-                "peer: random and filter in Python, 12 digits",
-                ours / rate
-            );
+            let ours = "accepted 12 digits, openg2p, shuffled";
+            let (peer, ratio) = ("peer: random and filter in Python", 1e9 / median_of(medians, ours) / rate);
+            println!("{peer:<44} {rate:>9.0}  ratio {ratio:.0}");
+            print_comparison(ours, peer, ratio);
         }
         None => println!("peer: random and filter in Python: not run, python3 is missing"),
     }

@@ -58,8 +58,14 @@ fn main() {
         }
     }
     println!("{:<44} {:>9}  {:>9}", "", "ns", "aim");
+    let mut ours = 0.0;
     for row in &mut rows {
         let ns = row.median();
+        // A line for `cargo xtask bench`. The row of the peer follows ours.
+        if row.name == "peer: resp-rs, pipeline 16" && std::env::var_os("BATES_COMPARISONS").is_some() {
+            println!("comparison\treading a command, pipeline 16\tresp-rs\t{:.2}\t\t", ns / ours);
+        }
+        ours = ns;
         let aim = row.aim.map_or(String::new(), |aim| format!("≤ {aim:.0}"));
         let missed = if row.aim.is_some_and(|aim| ns > aim) { "  missed" } else { "" };
         println!("{:<44} {ns:>9.1}  {aim:>9}{missed}", row.name);

@@ -1,21 +1,22 @@
-//! `cargo xtask bench attack [-- --server PATH]`: what strangers and greedy callers cost a server, and a caller beside
-//! them. `--server` names the binary of another build. Each attack takes some seconds.
-#![allow(clippy::unwrap_used)]
-#![expect(clippy::disallowed_methods, reason = "an attack lasts a while, and a caller pauses")]
+//! What strangers and greedy callers cost a server, and a caller beside them. `--server PATH` names the binary of another
+//! build. Each attack takes some seconds.
 
-use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use super::Arguments;
+use super::comparison::{Aim, Comparison};
+use super::server::{Server, memory_kib};
+
 const SECRET: &str = "open sesame, open sesame";
-const MEMORY_MB: &str = "256";
+const MEMORY_MB: u64 = 256;
 const HEADS: usize = 9_900;
 /// As long as heads could be before, and a little less than they can be now.
 const HEAD_BYTES: [usize; 2] = [60 * 1024, 15 * 1024];
@@ -27,66 +28,25 @@ const HOLD: Duration = Duration::from_secs(5);
 /// A caller asks this often.
 const PAUSE: Duration = Duration::from_micros(500);
 
-struct Server {
-    child: Child,
-    http: u16,
-    resp: u16,
-    _data: TempDir,
-}
-
-impl Server {
-    fn start(binary: &PathBuf) -> Self {
-        let data = TempDir::new().unwrap();
-        let mut child = Command::new(binary)
+fn start(binary: &Path, data: &TempDir) -> Server {
+    Server::from(
+        Command::new(binary)
             .args(["serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0", "--data"])
             .arg(data.path())
             .env("BATES_SECRET", SECRET)
-            .env("BATES_MEMORY_MAX_MB", MEMORY_MB)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-        let mut port = |name: &str| {
-            let line = lines.find(|line| line.contains(name)).unwrap();
-            line.rsplit_once(':').unwrap().1.parse().unwrap()
-        };
-        let (http, resp) = (port("HTTP"), port("Redis protocol"));
-        // A server would end if its output were closed.
-        thread::spawn(move || lines.for_each(drop));
-        Self { child, http, resp, _data: data }
-    }
-
-    /// A figure of the process, in megabytes.
-    fn memory(&self, name: &str) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-        line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() / 1024
-    }
+            .env("BATES_MEMORY_MAX_MB", MEMORY_MB.to_string()),
+    )
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn main() {
-    let arguments: Vec<String> = std::env::args().collect();
-    let other = arguments.iter().position(|argument| argument == "--server").map(|at| &arguments[at + 1]);
-    let binary = other.map_or_else(|| env!("CARGO_BIN_EXE_bates").into(), PathBuf::from);
+pub(crate) fn run(arguments: &Arguments) {
+    let binary = arguments.value_of("--server").unwrap_or(env!("CARGO_BIN_EXE_bates")).as_ref();
     println!("\nUnder attack, memory_max_mb {MEMORY_MB}; a caller beside it takes a number every {PAUSE:?}");
-    println!(
-        "  {:<44} {:>8} {:>8} {:>10} {:>10} {:>10}",
-        "", "RSS MB", "peak MB", "median µs", "p99 µs", "max µs"
-    );
-    run(&binary, "nothing", |_| {
+    measure(binary, "nothing", |_| {
         thread::sleep(HOLD);
         String::new()
     });
     for bytes in HEAD_BYTES {
-        run(&binary, &format!("9,900 unfinished heads of {} KiB", bytes / 1024), |server| {
+        measure(binary, &format!("9,900 unfinished heads of {} KiB", bytes / 1024), |server| {
             let head = format!("GET /v1/series HTTP/1.1\r\nX-Long: {}", "x".repeat(bytes));
             let _attackers = open(server.http, HEADS, head.as_bytes());
             thread::sleep(HOLD);
@@ -97,19 +57,21 @@ fn main() {
         "POST /v1/series/short/next?count=100000 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {SECRET}\r\nContent-Length: 0\r\n\r\n"
     );
     let commands = format!("AUTH \"{SECRET}\"\r\n{}", "LPOP short 100000\r\n".repeat(20));
-    run(&binary, "300 callers that read no answers, HTTP", |server| {
+    measure(binary, "300 callers that read no answers, HTTP", |server| {
         let _attackers = open(server.http, READERS, request.repeat(20).as_bytes());
         thread::sleep(HOLD);
         String::new()
     });
-    run(&binary, "300 callers that read no answers, Redis", |server| {
+    measure(binary, "300 callers that read no answers, Redis", |server| {
         let _attackers = open(server.resp, READERS, commands.as_bytes());
         thread::sleep(HOLD);
         String::new()
     });
-    run(&binary, "8 connections that guess secrets over HTTP", |server| guess(server.http, HTTP_GUESS, 100));
+    measure(binary, "8 connections that guess secrets over HTTP", |server| {
+        guess(server.http, HTTP_GUESS, 100)
+    });
     // The server closes a connection after ten.
-    run(&binary, "8 connections that guess secrets over Redis", |server| {
+    measure(binary, "8 connections that guess secrets over Redis", |server| {
         guess(server.resp, "AUTH wrong\r\n", 10)
     });
 }
@@ -173,8 +135,9 @@ fn read_answers(stream: &mut TcpStream, depth: usize) -> (usize, usize, bool) {
 }
 
 /// Runs an attack on a new server, with a caller beside it that was there before.
-fn run(binary: &PathBuf, name: &str, attack: impl FnOnce(&Server) -> String) {
-    let server = Server::start(binary);
+fn measure(binary: &Path, name: &str, attack: impl FnOnce(&Server) -> String) {
+    let data = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let server = start(binary, &data);
     let mut caller = Caller::connect(server.resp);
     let is_over = AtomicBool::new(false);
     let (note, mut samples) = thread::scope(|scope| {
@@ -185,8 +148,16 @@ fn run(binary: &PathBuf, name: &str, attack: impl FnOnce(&Server) -> String) {
     });
     samples.sort_unstable();
     let at = |share: usize| samples[(samples.len() - 1) * share / 100].as_micros();
-    let (resident, peak) = (server.memory("VmRSS:"), server.memory("VmHWM:"));
-    println!("  {name:<44} {resident:>8} {peak:>8} {:>10} {:>10} {:>10}  {note}", at(50), at(99), at(100));
+    let [resident, peak] = ["VmRSS:", "VmHWM:"].map(|figure| memory_kib(server.pid(), figure) / 1_024);
+    Comparison {
+        work: &format!("{name}: peak memory"),
+        peer: "",
+        result: peak as f64,
+        unit: "MiB",
+        aim: Aim::AtMost(MEMORY_MB as f64),
+        detail: format!("{resident} MiB at the end; {} µs, p99 {}, max {}; {note}", at(50), at(99), at(100)),
+    }
+    .print();
 }
 
 /// Takes numbers over one connection.

@@ -1,74 +1,54 @@
-//! `cargo xtask bench documents`: a file of documents imported over HTTP, numbered, and delivered, on both stores, end to
-//! end; compared with a loop of single INSERTs of the same documents into PostgreSQL. A word selects the runs whose name
-//! contains it: `cargo xtask bench documents -- PostgreSQL`.
-#![allow(clippy::unwrap_used)]
+//! A file of documents imported over HTTP, numbered, and delivered, on both stores, end to end; beside a loop of single
+//! INSERTs of the same documents into PostgreSQL. `--only` selects the runs whose name contains a word.
 
 use std::fs;
-use std::io::{BufRead, BufReader, BufWriter, Read, Write};
+use std::io::{BufWriter, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use bates_testkit::{PrivatePostgres, programs};
+use bates_testkit::PrivatePostgres;
 use tempfile::TempDir;
+
+use super::Arguments;
+use super::comparison::{Aim, Comparison};
+use super::pgbench::{self, psql};
+use super::server::{Server, bates, memory_kib};
 
 const DOCUMENTS: u64 = 200_000;
 const BYTES: usize = 1_024;
 /// Measured INSERTs; the time for all documents is extrapolated.
 const INSERTS: u64 = 20_000;
 
-struct Server {
-    child: Child,
-    port: u16,
-}
+/// Seconds until all are assigned, and until all are delivered, on two cores.
+const AIMS: (f64, f64) = (5.0, 12.0);
+const MEMORY_AIM_MIB: f64 = 300.0;
 
-impl Server {
-    fn start(folder: &Path, store: &str, sink: &str) -> Self {
-        let file = folder.join("bates.yaml");
-        let series = "pattern: \"{project}-{seq}\", promise: gapless, start: 1001";
-        fs::write(&file, format!("series:\n  document: {{ {series}, sink: {sink} }}\n")).unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_bates"))
+fn start(folder: &Path, store: &str, sink: &str) -> Server {
+    let file = folder.join("bates.yaml");
+    let series = "pattern: \"{project}-{seq}\", promise: gapless, start: 1001";
+    fs::write(&file, format!("series:\n  document: {{ {series}, sink: {sink} }}\n")).unwrap();
+    Server::from(
+        bates()
             .args(["serve", "--http", "127.0.0.1:0", "--resp", "off"])
             .args(store.starts_with("postgres").then_some("--new"))
             .env("BATES_CONFIG", file)
-            .env("BATES_STORE", store)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-        let line = lines.find(|line| line.contains("HTTP")).unwrap();
-        std::thread::spawn(move || lines.for_each(drop));
-        Self { child, port: line.rsplit_once(':').unwrap().1.parse().unwrap() }
-    }
-
-    fn delivered(&self) -> u64 {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
-        stream
-            .write_all(b"GET /v1/outbox/counts HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-            .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let count = answer.split("\"delivered\":").nth(1).unwrap_or("0");
-        count.split(|byte: char| !byte.is_ascii_digit()).next().unwrap().parse().unwrap_or(0)
-    }
-
-    /// Peak resident memory.
-    fn peak_memory_mib(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
-        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1_024
-    }
+            .env("BATES_STORE", store),
+    )
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+fn delivered(port: u16) -> u64 {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let request = b"GET /v1/outbox/counts HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    stream.write_all(request).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let count = answer.split("\"delivered\":").nth(1).unwrap_or("0");
+    count.split(|byte: char| !byte.is_ascii_digit()).next().unwrap().parse().unwrap_or(0)
 }
 
-fn main() {
+pub(crate) fn run(arguments: &Arguments) {
     let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let file = folder.path().join("documents.ndjson");
     let mut out = BufWriter::new(fs::File::create(&file).unwrap());
@@ -78,12 +58,11 @@ fn main() {
     }
     out.flush().unwrap();
     drop(out);
-    println!(
-        "{DOCUMENTS} documents of {BYTES} bytes, imported over HTTP; seconds, and the server's peak memory"
-    );
-    println!("  {:<34} {:>9} {:>9} {:>10} {:>14}", "", "assigned", "delivered", "memory", "INSERTs take");
     let postgres = PrivatePostgres::start().unwrap();
-    let inserts = inserts(&postgres, &folder);
+    let inserts = inserts(&postgres).as_secs_f64();
+    println!(
+        "\n{DOCUMENTS} documents of {BYTES} bytes, imported over HTTP; single INSERTs would take {inserts:.1} s"
+    );
     let documents = folder.path().join("delivered");
     fs::create_dir(&documents).unwrap();
     let to_folder = format!("{{ object: {{ url: \"file://{}\" }} }}", documents.display());
@@ -94,68 +73,55 @@ fn main() {
          document jsonb, created_at timestamptz)",
     );
     let to_table = format!("{{ postgres: {{ url: \"{}\", table: delivered }} }}", postgres.url());
-    run("embedded store, to a table", &folder, &data("table"), &to_table, inserts);
-    run("embedded store, to a folder", &folder, &data("folder"), &to_folder, inserts);
-    psql(&postgres, "TRUNCATE delivered");
-    run("PostgreSQL, to a table", &folder, &postgres.url(), &to_table, inserts);
+    // A folder is as fast as its disk creates files, so a short form leaves it out.
+    let runs = [
+        ("embedded store, to a table", data("table"), &to_table, true),
+        ("embedded store, to a folder", data("folder"), &to_folder, !arguments.is_short()),
+        ("PostgreSQL, to a table", postgres.url(), &to_table, true),
+    ];
+    let only = arguments.value_of("--only").unwrap_or_default();
+    for (name, store, sink, is_wanted) in runs {
+        if is_wanted && name.contains(only) {
+            psql(&postgres, "TRUNCATE delivered");
+            import(name, &folder, &start(folder.path(), &store, sink), inserts);
+        }
+    }
 }
 
-fn run(name: &str, folder: &TempDir, store: &str, sink: &str, inserts: Duration) {
-    if std::env::args().nth(1).is_some_and(|word| !word.starts_with('-') && !name.contains(&word)) {
-        return;
-    }
-    let server = Server::start(folder.path(), store, sink);
+fn import(name: &str, folder: &TempDir, server: &Server, inserts: f64) {
     let _ = fs::remove_file(folder.path().join("documents.numbered.ndjson"));
     let began = Instant::now();
-    let status = Command::new(env!("CARGO_BIN_EXE_bates"))
+    let status = bates()
         .args(["import", "documents.ndjson", "--series", "document"])
         .current_dir(folder.path())
-        .env("BATES_URL", format!("http://127.0.0.1:{}", server.port))
+        .env("BATES_URL", format!("http://127.0.0.1:{}", server.http))
         .stdout(Stdio::null())
         .status()
         .unwrap();
     assert!(status.success());
-    let assigned = began.elapsed();
-    while server.delivered() < DOCUMENTS {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "polling without a pause would slow the measured server"
-        )]
+    let assigned = began.elapsed().as_secs_f64();
+    while delivered(server.http) < DOCUMENTS {
+        // Without a pause, polling would slow the measured server.
         std::thread::sleep(Duration::from_millis(100));
     }
-    let delivered = began.elapsed();
-    let seconds = |duration: Duration| format!("{:.1}", duration.as_secs_f64());
-    println!(
-        "  {name:<34} {:>9} {:>9} {:>6} MiB {:>14}",
-        seconds(assigned),
-        seconds(delivered),
-        server.peak_memory_mib(),
-        seconds(inserts)
-    );
+    let delivered = began.elapsed().as_secs_f64();
+    let memory = (memory_kib(server.pid(), "VmHWM:") / 1_024) as f64;
+    let print = |work: &str, result, unit, aim, peer, detail| {
+        let work = format!("200,000 documents, {name}: {work}");
+        Comparison { work: &work, peer, result, unit, aim: Aim::AtMost(aim), detail }.print();
+    };
+    let detail = format!("{:.1} times the INSERTs", inserts / assigned);
+    print("assigned", assigned, "s", AIMS.0, "single INSERTs", detail);
+    print("delivered", delivered, "s", AIMS.1, "", String::new());
+    print("peak memory", memory, "MiB", MEMORY_AIM_MIB, "", String::new());
 }
 
 /// How long a loop of single INSERTs takes for all documents, extrapolated from some of them.
-fn inserts(postgres: &PrivatePostgres, folder: &TempDir) -> Duration {
+fn inserts(postgres: &PrivatePostgres) -> Duration {
     psql(postgres, "CREATE TABLE inserted (id bigserial PRIMARY KEY, number text UNIQUE, document jsonb)");
-    let script = folder.path().join("insert.sql");
     let document = format!("{{\"text\":\"{}\"}}", "x".repeat(BYTES - 11));
     let sql =
         format!("INSERT INTO inserted (number, document) VALUES (gen_random_uuid()::text, '{document}');\n");
-    fs::write(&script, sql).unwrap();
-    let program = programs::find("pgbench").expect("pgbench, which comes with the PostgreSQL server");
-    let began = Instant::now();
-    let output = Command::new(program)
-        .args(["--no-vacuum", "--client", "1", "--transactions", &INSERTS.to_string(), "--file"])
-        .arg(&script)
-        .arg(postgres.url())
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    began.elapsed() * u32::try_from(DOCUMENTS / INSERTS).unwrap()
-}
-
-fn psql(server: &PrivatePostgres, sql: &str) {
-    let program = programs::find("psql").expect("psql; run `cargo xtask test`, which installs it");
-    let status = Command::new(program).args(["--quiet", "--command", sql, &server.url()]).status();
-    assert!(status.unwrap().success());
+    let rate = pgbench::rate(postgres, &sql, 1, ["--transactions", &INSERTS.to_string()]);
+    Duration::from_secs_f64(DOCUMENTS as f64 / rate)
 }

@@ -1,72 +1,76 @@
-//! Part of `cargo xtask bench serve`: numbers over HTTP, one by one, compared with a bare handler of the same HTTP library
-//! that returns a constant. Both are separate processes and take turns; the clients run on one thread of this process.
-#![allow(clippy::unwrap_used)]
+//! Numbers over HTTP, one by one, beside a bare handler of the same HTTP library that returns a constant. Both are separate
+//! processes and take turns; the clients run on one thread of this process.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+
+use super::Arguments;
+use super::comparison::{Aim, Comparison, grouped, medians};
+use super::server::{Server, processor_time};
 
 const CONNECTIONS: usize = 16;
 const REQUESTS: usize = 60_000;
 const SCOPES: usize = 1_000;
-const ROUNDS: usize = 7;
-
-/// The rate to reach, as a multiple of the bare handler's.
-const AIM: f64 = 0.7;
 
 /// The variable that makes this program the bare handler.
 const BARE: &str = "BATES_BENCH_BARE";
 
-struct Server {
+struct Bare {
     child: Child,
     port: u16,
 }
 
-impl Server {
-    /// Starts a server. Its first line that ends with a port is its address.
-    fn start(command: &mut Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+impl Bare {
+    fn start() -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        let mut child = command.arg("http").env(BARE, "1").stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
         let port = lines.find_map(|line| line.rsplit_once(':')?.1.parse().ok()).unwrap();
-        // A server would block if its output were not read.
-        std::thread::spawn(move || lines.for_each(drop));
         Self { child, port }
     }
 }
 
-impl Drop for Server {
+impl Drop for Bare {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-fn main() {
+pub(crate) fn run(arguments: &Arguments) {
     if std::env::var_os(BARE).is_some() {
         return serve_constant();
     }
-    let data = TempDir::new().unwrap();
-    let bare = Server::start(Command::new(std::env::current_exe().unwrap()).env(BARE, "1"));
-    let mut bates = Command::new(env!("CARGO_BIN_EXE_bates"));
-    let bates = Server::start(
-        bates.args(["serve", "--http", "127.0.0.1:0", "--resp", "off", "--data"]).arg(data.path()),
-    );
+    let (bare, bates) = (Bare::start(), Server::start());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let round = || [bare.port, bates.port].map(|port| runtime.block_on(measure(port)));
+    let round = || {
+        let measured = [(bare.child.id(), bare.port), (bates.pid(), bates.http)].map(|(pid, port)| {
+            let before = processor_time(pid);
+            let rate = runtime.block_on(measure(port));
+            [rate, processor_time(pid).saturating_sub(before).as_nanos() as f64 / REQUESTS as f64]
+        });
+        let [[theirs, their_time], [ours, our_time]] = measured;
+        [ours / theirs, ours, theirs, our_time, their_time]
+    };
     round();
-    let rounds: Vec<[f64; 2]> = (0..ROUNDS).map(|_| round()).collect();
-    let [bare, ours] = std::array::from_fn(|at| median(rounds.iter().map(|round| round[at]).collect()));
-    let ratio = ours / bare;
-    println!(
-        "\nHTTP, one number a request, {CONNECTIONS} connections, {SCOPES} scopes, medians of {ROUNDS}, requests per second"
-    );
-    println!("  {:<28} {bare:>9.0}", "a bare handler, a constant");
-    println!("  {:<28} {ours:>9.0}", "Bates");
-    println!("  {:<28} {ratio:>9.2}  aim ≥ {AIM}{}", "ratio", if ratio < AIM { "  missed" } else { "" });
+    let rounds = if arguments.is_short() { 5 } else { 11 };
+    let measured: Vec<_> = (0..rounds).map(|_| round()).collect();
+    let [ratio, ours, theirs, our_time, their_time] = medians(&measured);
+    println!("\nHTTP, {CONNECTIONS} connections, {SCOPES} scopes, medians of {rounds} rounds");
+    let [ours, theirs, our_time, their_time] = [ours, theirs, our_time, their_time].map(grouped);
+    Comparison {
+        work: "HTTP, one number per request",
+        peer: "a bare axum handler",
+        result: ratio,
+        unit: "",
+        aim: Aim::AtLeast(0.95),
+        detail: format!("{ours} beside {theirs} requests/s, {our_time} beside {their_time} ns"),
+    }
+    .print();
 }
 
 /// The same library and the same path, without any work.
@@ -90,9 +94,7 @@ async fn measure(port: u16) -> f64 {
     for client in clients {
         client.await.unwrap();
     }
-    #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
-    let requests = (REQUESTS / CONNECTIONS * CONNECTIONS) as f64;
-    requests / started.elapsed().as_secs_f64()
+    (REQUESTS / CONNECTIONS * CONNECTIONS) as f64 / started.elapsed().as_secs_f64()
 }
 
 async fn run_client(port: u16, client: usize) {
@@ -113,9 +115,4 @@ async fn run_client(port: u16, client: usize) {
         }
         assert!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer[..read]));
     }
-}
-
-fn median(mut samples: Vec<f64>) -> f64 {
-    samples.sort_by(f64::total_cmp);
-    samples[samples.len() / 2]
 }

@@ -1,15 +1,18 @@
-//! `cargo xtask bench instructions [-- --against PATH --repeat N --only NAME]`: processor instructions of the server per request,
-//! counted by Valgrind's callgrind. Counts hardly depend on the load of the machine, so they compare two builds where
-//! rates are too noisy: `--against` names the binary of the other build.
-#![allow(clippy::unwrap_used)]
+//! Processor instructions of the server per request, counted by Valgrind's callgrind. Counts hardly depend on the load of the
+//! machine, so they compare two builds where rates are too noisy: `--against PATH` names the binary of the other build,
+//! `--repeat N` the rounds, `--only NAME` the work.
 
 use std::io::{BufRead, BufReader, Read as _, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use bates_testkit::{PrivatePostgres, programs};
 use tempfile::TempDir;
+
+use super::Arguments;
+use super::comparison::median;
+use super::server::Server;
 
 /// The store of the server.
 #[derive(Clone, Copy, PartialEq)]
@@ -120,19 +123,18 @@ fn post(path: &str, body: &str) -> String {
     )
 }
 
-fn main() {
-    let argument = |name: &str| std::env::args().skip_while(|argument| argument != name).nth(1);
-    let ours = PathBuf::from(env!("CARGO_BIN_EXE_bates"));
-    let other = argument("--against").map(PathBuf::from);
-    let repeat = argument("--repeat").map_or(3, |count| count.parse().expect("a number of rounds"));
+pub(crate) fn run(arguments: &Arguments) {
+    let ours = Path::new(env!("CARGO_BIN_EXE_bates"));
+    let other = arguments.value_of("--against").map(Path::new);
+    let repeat = arguments.value_of("--repeat").map_or(3, |count| count.parse().expect("a number of rounds"));
+    let only = arguments.value_of("--only").unwrap_or_default();
     println!("instructions of the server per request, medians of {repeat}");
     println!("  {:<42} {:>12} {:>12} {:>7}", "", "this build", "the other", "ratio");
-    let only = argument("--only").unwrap_or_default();
-    for workload in WORKLOADS.iter().filter(|workload| workload.name.contains(&only)) {
+    for workload in WORKLOADS.iter().filter(|workload| workload.name.contains(only)) {
         let (mut this, mut that) = (Vec::new(), Vec::new());
         for _ in 0..repeat {
-            this.push(per_request(&ours, workload));
-            that.extend(other.as_deref().map(|other| per_request(other, workload)));
+            this.push(per_request(ours, workload));
+            that.extend(other.map(|other| per_request(other, workload)));
         }
         let this = median(this);
         print!("  {:<42} {this:>12.0}", workload.name);
@@ -142,11 +144,6 @@ fn main() {
         }
         println!();
     }
-}
-
-fn median(mut counts: Vec<f64>) -> f64 {
-    counts.sort_by(f64::total_cmp);
-    counts[counts.len() / 2]
 }
 
 fn per_request(binary: &Path, workload: &Workload) -> f64 {
@@ -172,11 +169,10 @@ fn instructions(binary: &Path, workload: &Workload, rounds: u32) -> f64 {
         Some(database) => command.env("BATES_STORE", database.url()),
         None => command.arg("--data").arg(folder.path().join("data")),
     };
-    let (mut child, port) = start(&mut command, workload.is_http);
+    let server = Server::from(&mut command);
+    let port = if workload.is_http { server.http } else { server.resp };
     send_rounds(port, workload, rounds);
-    let pid = child.id().to_string();
-    Command::new("kill").args(["-TERM", &pid]).status().unwrap();
-    child.wait().unwrap();
+    server.stop();
     let counts = std::fs::read_to_string(&counts).unwrap();
     let total = counts.lines().find_map(|line| line.strip_prefix("totals: ")).unwrap();
     total.trim().parse().unwrap()
@@ -195,17 +191,6 @@ fn configuration(folder: &Path) -> PathBuf {
     );
     std::fs::write(&file, series).unwrap();
     file
-}
-
-fn start(command: &mut Command, is_http: bool) -> (Child, u16) {
-    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let wanted = if is_http { "  HTTP" } else { "  Redis protocol" };
-    let line = lines.find(|line| line.starts_with(wanted)).unwrap();
-    let port = line.rsplit_once(':').unwrap().1.parse().unwrap();
-    // The server would block if its output were not read.
-    std::thread::spawn(move || lines.for_each(drop));
-    (child, port)
 }
 
 fn send_rounds(port: u16, workload: &Workload, rounds: u32) {

@@ -1,174 +1,173 @@
-//! `cargo xtask bench postgres`: three nodes on one PostgreSQL, compared with numbering by hand on the same server:
-//! `nextval`, and `UPDATE … RETURNING` of one row, by pgbench. In one run, taking turns.
-#![allow(clippy::unwrap_used)]
+//! Three nodes on one PostgreSQL beside numbering by hand on the same server: `nextval`, and `UPDATE … RETURNING` of rows, by
+//! pgbench. They take turns.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use bates_testkit::{PrivatePostgres, programs};
-use tempfile::TempDir;
+use bates_testkit::PrivatePostgres;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use super::Arguments;
+use super::comparison::{Aim, Comparison, grouped, medians};
+use super::pgbench;
+use super::server::{Server, bates};
+
 const NODES: usize = 3;
-const ROUNDS: usize = 3;
-const SECONDS: u64 = 4;
+const NEXTVAL: (&str, &str) = ("nextval", "SELECT nextval('numbers');\n");
+const UPDATE: (&str, &str) =
+    ("UPDATE … RETURNING of a row", "UPDATE rows SET next = next + 1 WHERE id = 1 RETURNING next;\n");
+const UPDATE_MANY: (&str, &str) = (
+    "UPDATE … RETURNING of 1,000 rows",
+    "\\set row random(1, 1000)\nUPDATE rows SET next = next + 1 WHERE id = :row RETURNING next;\n",
+);
 
-struct Node {
-    child: Child,
-    port: u16,
-}
-
-impl Node {
-    fn start(store: &str) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_bates"))
-            .args(["serve", "--new", "--http", "off", "--resp", "127.0.0.1:0"])
-            .env("BATES_STORE", store)
-            .env("BATES_SERIES__INVOICE__PATTERN", "'{seq}'")
-            .env("BATES_SERIES__INVOICE__PROMISE", "gapless")
-            .env("BATES_SERIES__INVOICE__KEY", "invoice")
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-        let line = lines.find(|line| line.contains("Redis protocol")).unwrap();
-        let port = line.rsplit_once(':').unwrap().1.parse().unwrap();
-        std::thread::spawn(move || lines.for_each(drop));
-        Self { child, port }
-    }
-}
-
-impl Drop for Node {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// A measurement of the nodes and the one it is compared with.
-struct Row {
+struct Work {
     name: &'static str,
+    /// `SCOPE` stands for the number of a scope.
     command: &'static [&'static str],
+    scopes: usize,
     /// Numbers in one answer.
     numbers: u64,
     connections: usize,
-    peer: Peer,
+    /// A name and a script.
+    peer: (&'static str, &'static str),
     aim: f64,
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Peer {
-    Nextval,
-    Update,
-}
-
-const ROWS: [Row; 4] = [
-    Row {
-        name: "unique, LPOP key 100",
+const WORKS: [Work; 5] = [
+    Work {
+        name: "PostgreSQL, unique, LPOP key 100, 16 connections",
         command: &["LPOP", "short", "100"],
+        scopes: 1,
         numbers: 100,
         connections: 16,
-        peer: Peer::Nextval,
+        peer: NEXTVAL,
         aim: 20.0,
     },
-    Row {
-        name: "unique, LPOP key",
+    Work {
+        name: "PostgreSQL, unique, LPOP key, 16 connections",
         command: &["LPOP", "short"],
+        scopes: 1,
         numbers: 1,
         connections: 16,
-        peer: Peer::Nextval,
+        peer: NEXTVAL,
         aim: 1.0,
     },
-    Row {
-        name: "ordered, one hot scope, INCR",
-        command: &["INCR", "counter:hot"],
+    Work {
+        name: "PostgreSQL, ordered, one scope, 64 connections",
+        command: &["INCR", "counter:SCOPE"],
+        scopes: 1,
         numbers: 1,
         connections: 64,
-        peer: Peer::Update,
+        peer: UPDATE,
         aim: 5.0,
     },
-    Row {
-        name: "gapless, one scope, INCR",
-        command: &["INCR", "invoice"],
+    Work {
+        name: "PostgreSQL, ordered, 1,000 scopes, 64 connections",
+        command: &["INCR", "counter:SCOPE"],
+        scopes: 1_000,
         numbers: 1,
         connections: 64,
-        peer: Peer::Update,
+        peer: UPDATE_MANY,
+        aim: 5.0,
+    },
+    Work {
+        name: "PostgreSQL, gapless, one scope, 64 connections",
+        command: &["INCR", "invoice"],
+        scopes: 1,
+        numbers: 1,
+        connections: 64,
+        peer: UPDATE,
         aim: 5.0,
     },
 ];
 
-fn main() {
+fn start_node(store: &str) -> Server {
+    Server::from(
+        bates()
+            .args(["serve", "--new", "--http", "off", "--resp", "127.0.0.1:0"])
+            .env("BATES_STORE", store)
+            .env("BATES_SERIES__INVOICE__PATTERN", "'{seq}'")
+            .env("BATES_SERIES__INVOICE__PROMISE", "gapless")
+            .env("BATES_SERIES__INVOICE__KEY", "invoice"),
+    )
+}
+
+pub(crate) fn run(arguments: &Arguments) {
+    let (rounds, seconds) = if arguments.is_short() { (3, 2) } else { (5, 4) };
+    let only = arguments.value_of("--only").unwrap_or_default();
     let server = PrivatePostgres::start().unwrap();
-    let folder = TempDir::new().unwrap();
-    psql(
+    pgbench::psql(
         &server,
-        "CREATE SEQUENCE numbers; CREATE TABLE hot (id int PRIMARY KEY, next bigint); INSERT INTO hot VALUES (1, 1)",
+        "CREATE SEQUENCE numbers; CREATE TABLE rows (id int PRIMARY KEY, next bigint);
+         INSERT INTO rows SELECT id, 1 FROM generate_series(1, 1000) AS id",
     );
-    let nodes: Vec<Node> = (0..NODES).map(|_| Node::start(&server.url())).collect();
-    let ports: Vec<u16> = nodes.iter().map(|node| node.port).collect();
+    let nodes: Vec<Server> = (0..NODES).map(|_| start_node(&server.url())).collect();
+    let ports: Vec<u16> = nodes.iter().map(|node| node.resp).collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    println!(
-        "numbers per second, {NODES} nodes on one PostgreSQL, medians of {ROUNDS} rounds of {SECONDS} s, taking turns"
-    );
-    println!("  {:<30} {:>11} {:>11}  {:<28} {:>7} {:>7}", "", "Bates", "pgbench", "", "ratio", "aim");
-    for row in ROWS {
-        let measured: Vec<(f64, f64)> = (0..ROUNDS)
-            .map(|_| {
-                (
-                    runtime.block_on(measure(&ports, &row)),
-                    pgbench(&server, &folder, row.peer, row.connections),
-                )
-            })
-            .collect();
-        let ours = median(measured.iter().map(|(ours, _)| *ours).collect());
-        let theirs = median(measured.iter().map(|(_, theirs)| *theirs).collect());
-        let (ratio, peer) =
-            (ours / theirs, if row.peer == Peer::Nextval { "nextval" } else { "UPDATE … RETURNING" });
-        let comparison = format!("{peer}, {} clients", row.connections);
-        let missed = if ratio < row.aim { "  missed" } else { "" };
-        println!(
-            "  {:<30} {ours:>11.0} {theirs:>11.0}  {comparison:<28} {ratio:>7.1} {:>7}{missed}",
-            row.name,
-            format!("≥ {}", row.aim)
-        );
+    println!("\n{NODES} nodes on one PostgreSQL, medians of {rounds} rounds of {seconds} s");
+    for work in WORKS.iter().filter(|work| work.name.contains(only)) {
+        let round = || {
+            let ours = runtime.block_on(measure(&ports, work, Duration::from_secs(seconds)));
+            let limit = ["--time", &seconds.to_string()];
+            let theirs = pgbench::rate(&server, work.peer.1, work.connections, limit);
+            [ours / theirs, ours, theirs]
+        };
+        let measured: Vec<_> = (0..rounds).map(|_| round()).collect();
+        let [ratio, ours, theirs] = medians(&measured);
+        Comparison {
+            work: work.name,
+            peer: work.peer.0,
+            result: ratio,
+            unit: "",
+            aim: Aim::AtLeast(work.aim),
+            detail: format!("{} beside {} numbers/s", grouped(ours), grouped(theirs)),
+        }
+        .print();
+    }
+}
+
+impl Work {
+    fn request(&self, scope: usize) -> String {
+        let arguments = self.command.iter().map(|argument| argument.replace("SCOPE", &scope.to_string()));
+        let encoded = arguments.map(|argument| format!("${}\r\n{argument}\r\n", argument.len()));
+        format!("*{}\r\n{}", self.command.len(), encoded.collect::<String>())
+    }
+
+    /// Lines of an answer: one for an integer, two for a text, and one more for the length of a list.
+    fn lines(&self) -> usize {
+        match (self.command[0], self.numbers) {
+            ("INCR", _) => 1,
+            (_, 1) => 2,
+            (_, numbers) => 1 + 2 * usize::try_from(numbers).unwrap(),
+        }
     }
 }
 
 /// Numbers per second of all connections together. Each waits for its answer before the next request.
-async fn measure(ports: &[u16], row: &Row) -> f64 {
-    let mut request = format!("*{}\r\n", row.command.len());
-    for argument in row.command {
-        request.extend([&format!("${}\r\n", argument.len()), *argument, "\r\n"]);
-    }
-    let (request, answers) = (Arc::<str>::from(request), Arc::new(AtomicU64::new(0)));
-    // Lines of an answer: one for an integer, two for a text, and one more for the length of a list.
-    let lines = match (row.command[0], row.numbers) {
-        ("INCR", _) => 1,
-        (_, 1) => 2,
-        (_, numbers) => 1 + 2 * usize::try_from(numbers).unwrap(),
-    };
+async fn measure(ports: &[u16], work: &Work, during: Duration) -> f64 {
+    let requests: Arc<[String]> = (0..work.scopes).map(|scope| work.request(scope)).collect();
+    let (answers, lines) = (Arc::new(AtomicU64::new(0)), work.lines());
     let started = Instant::now();
-    let clients: Vec<_> = (0..row.connections)
+    let clients: Vec<_> = (0..work.connections)
         .map(|client| {
-            let (port, request, answers) = (ports[client % ports.len()], request.clone(), answers.clone());
+            let (port, requests, answers) = (ports[client % ports.len()], requests.clone(), answers.clone());
             tokio::spawn(async move {
                 let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
                 stream.set_nodelay(true).unwrap();
-                let mut buffer = vec![0; 64 * 1024];
-                while started.elapsed() < Duration::from_secs(SECONDS) {
-                    stream.write_all(request.as_bytes()).await.unwrap();
+                let (mut buffer, mut turn) = (vec![0; 64 * 1024], client);
+                while started.elapsed() < during {
+                    // A step that no number of scopes divides visits all of them in no order.
+                    turn += 7_919;
+                    stream.write_all(requests[turn % requests.len()].as_bytes()).await.unwrap();
                     let mut seen = 0;
                     while seen < lines {
                         let read = stream.read(&mut buffer).await.unwrap();
-                        assert!(
-                            read > 0 && buffer[0] != b'-',
-                            "{}",
-                            String::from_utf8_lossy(&buffer[..read])
-                        );
-                        seen += buffer[..read].split(|byte| *byte == b'\n').count() - 1;
+                        let text = &buffer[..read];
+                        assert!(read > 0 && buffer[0] != b'-', "{}", String::from_utf8_lossy(text));
+                        seen += text.split(|byte| *byte == b'\n').count() - 1;
                     }
                     answers.fetch_add(1, Ordering::Relaxed);
                 }
@@ -178,39 +177,5 @@ async fn measure(ports: &[u16], row: &Row) -> f64 {
     for client in clients {
         client.await.unwrap();
     }
-    #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
-    let numbers = (answers.load(Ordering::Relaxed) * row.numbers) as f64;
-    numbers / started.elapsed().as_secs_f64()
-}
-
-fn pgbench(server: &PrivatePostgres, folder: &TempDir, peer: Peer, clients: usize) -> f64 {
-    let sql = match peer {
-        Peer::Nextval => "SELECT nextval('numbers');\n",
-        Peer::Update => "UPDATE hot SET next = next + 1 WHERE id = 1 RETURNING next;\n",
-    };
-    let file = folder.path().join("script.sql");
-    std::fs::write(&file, sql).unwrap();
-    let program = programs::find("pgbench").expect("pgbench, which comes with the PostgreSQL server");
-    let output = Command::new(program)
-        .args(["--no-vacuum", "--file"])
-        .arg(&file)
-        .args(["--client", &clients.to_string(), "--jobs", "2", "--time", &SECONDS.to_string()])
-        .arg(server.url())
-        .output()
-        .unwrap();
-    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
-    let tps = stdout.lines().find_map(|line| line.strip_prefix("tps = ")?.split(' ').next()?.parse().ok());
-    tps.unwrap_or_else(|| panic!("{stdout}{}", String::from_utf8_lossy(&output.stderr)))
-}
-
-fn psql(server: &PrivatePostgres, sql: &str) {
-    let program = programs::find("psql").expect("psql; run `cargo xtask test`, which installs it");
-    assert!(
-        Command::new(program).args(["--quiet", "--command", sql, &server.url()]).status().unwrap().success()
-    );
-}
-
-fn median(mut samples: Vec<f64>) -> f64 {
-    samples.sort_by(f64::total_cmp);
-    samples[samples.len() / 2]
+    (answers.load(Ordering::Relaxed) * work.numbers) as f64 / started.elapsed().as_secs_f64()
 }

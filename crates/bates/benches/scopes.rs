@@ -1,101 +1,76 @@
-//! Part of `cargo xtask bench serve`: a million scopes, created through `INCR`. Measures their memory, and how long a
-//! server takes to start with them after a clean stop and after a crash.
-#![allow(clippy::unwrap_used)]
+//! Many scopes, created through `INCR`: how fast the first and the last of them are, their memory, a clean stop, and starts
+//! after a stop and after a crash.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-const SCOPES: u64 = 1_000_000;
+use super::Arguments;
+use super::comparison::{Aim, Comparison, grouped};
+use super::server::{Server, bates, memory_kib};
+
 const PIPELINE: u64 = 1_000;
 
-const MEMORY_AIM_MIB: u64 = 600;
-const START_AIM: Duration = Duration::from_secs(3);
-
-struct Server {
-    child: Child,
-    port: u16,
-    /// Time from the start of the process until it listens.
-    started_in: Duration,
-}
-
-impl Server {
-    fn start(data: &Path) -> Self {
-        let started = Instant::now();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_bates"))
-            .args(["serve", "--http", "off", "--resp", "127.0.0.1:0", "--data"])
-            .arg(data)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-        let port = lines.find_map(|line| line.rsplit_once(':')?.1.parse().ok()).unwrap();
-        Self { child, port, started_in: started.elapsed() }
-    }
-
-    /// Resident memory, as the kernel counts it.
-    fn resident_mib(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
-    }
-
-    fn stop(mut self) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-        assert!(self.child.wait().unwrap().success());
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn main() {
-    let data = tempfile::TempDir::new().unwrap();
-    let server = Server::start(data.path());
-    let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
-    let began = Instant::now();
-    for first in (0..SCOPES).step_by(usize::try_from(PIPELINE).unwrap()) {
-        create(&mut stream, first);
-    }
-    let took = began.elapsed();
-    let resident = server.resident_mib();
-    println!("\n{SCOPES} scopes, created through INCR in {:.1} s", took.as_secs_f64());
-    let missed = |is_missed: bool| if is_missed { "  missed" } else { "" };
-    println!(
-        "  resident memory              {resident:>6} MiB  aim < {MEMORY_AIM_MIB} MiB{}",
-        missed(resident >= MEMORY_AIM_MIB)
+pub(crate) fn run(arguments: &Arguments) {
+    let millions = if arguments.is_short() { 1 } else { 5 };
+    let data = tempfile::TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    println!("\n{millions},000,000 scopes in memory, one connection, pipeline {PIPELINE}");
+    let server = start(data.path());
+    let mut stream = TcpStream::connect(("127.0.0.1", server.resp)).unwrap();
+    let empty = memory_kib(server.pid(), "VmRSS:");
+    let rates: Vec<f64> = (0..millions).map(|million| create_million(&mut stream, million)).collect();
+    let bytes = (memory_kib(server.pid(), "VmRSS:") - empty) as f64 * 1_024.0 / (millions * 1_000_000) as f64;
+    let print = |work: &str, result, unit, aim, detail| {
+        Comparison {
+            work: &format!("{millions},000,000 scopes: {work}"),
+            peer: "",
+            result,
+            unit,
+            aim,
+            detail,
+        }
+        .print();
+    };
+    print("resident memory of each", bytes, "bytes", Aim::AtMost(120.0), String::new());
+    let detail = rates.iter().map(|rate| grouped(*rate)).collect::<Vec<_>>().join(", ") + " new scopes/s";
+    print(
+        "rate of the last million beside the first",
+        rates[rates.len() - 1] / rates[0],
+        "",
+        Aim::AtLeast(0.9),
+        detail,
     );
+    let stop = server.stop().as_secs_f64();
+    print("clean stop", stop, "s", Aim::AtMost(3.0 * millions as f64), String::new());
+    let server = start(data.path());
+    print("start after it", server.started_in.as_secs_f64(), "s", Aim::AtMost(3.0), String::new());
+    create(&mut TcpStream::connect(("127.0.0.1", server.resp)).unwrap(), 0);
     drop(server);
-    print_start("after a crash", &Server::start(data.path()), missed);
-    let server = Server::start(data.path());
-    let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
-    create(&mut stream, 0);
-    server.stop();
-    print_start("after a clean stop", &Server::start(data.path()), missed);
+    let server = start(data.path());
+    print("start after a crash", server.started_in.as_secs_f64(), "s", Aim::AtMost(3.0), String::new());
 }
 
-fn print_start(when: &str, server: &Server, missed: impl Fn(bool) -> &'static str) {
-    let (started, aim) = (server.started_in, START_AIM);
-    println!(
-        "  starts {when:<21} {:>6} ms   aim < {} s{}",
-        started.as_millis(),
-        aim.as_secs(),
-        missed(started >= aim)
-    );
+fn start(data: &Path) -> Server {
+    Server::from(bates().args(["serve", "--http", "off", "--resp", "127.0.0.1:0", "--data"]).arg(data))
 }
 
-/// Takes the first numbers of many new scopes in one pipeline.
+/// Returns new scopes per second.
+fn create_million(stream: &mut TcpStream, million: u64) -> f64 {
+    let began = Instant::now();
+    let first = million * 1_000_000;
+    for first in (first..first + 1_000_000).step_by(usize::try_from(PIPELINE).unwrap()) {
+        create(stream, first);
+    }
+    1e6 / began.elapsed().as_secs_f64()
+}
+
+/// Takes the first numbers of many new scopes in one pipeline. Their keys are in no order.
 fn create(stream: &mut TcpStream, first: u64) {
     let mut request = Vec::new();
     for scope in first..first + PIPELINE {
-        let key = format!("seq:conversation_{scope:07}");
+        // A multiplication by an odd number repeats none of 2^32.
+        let key = format!("seq:conversation_{:010}", (scope * 2_654_435_761) % (1 << 32));
         write!(request, "*2\r\n$4\r\nINCR\r\n${}\r\n{key}\r\n", key.len()).unwrap();
     }
     stream.write_all(&request).unwrap();

@@ -1,162 +1,188 @@
-//! `cargo xtask bench serve`: INCR on 100,000 keys with 50 clients, by `redis-benchmark`, against Redis without
-//! persistence, Redis that syncs every write, and Bates with its durable default, alternating in one run. A server that
-//! only answers a constant shows the limit of `redis-benchmark` on this machine.
-#![allow(clippy::unwrap_used)]
+//! The Redis protocol beside Redis, by `redis-benchmark` with 50 clients. The servers take turns; rates and processor time
+//! per request are medians. The peer is Redis without persistence; for new keys it is Redis that syncs every write, because
+//! each new scope is a durable row. `redis-benchmark` takes a core of its own and hides much of a faster server.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use bates_testkit::{PrivateRedis, programs};
-use tempfile::TempDir;
-use tokio::net::TcpStream;
 
-const KEYS: &str = "100000";
-const CLIENTS: &str = "50";
-const ROUNDS: usize = 5;
+use super::Arguments;
+use super::comparison::{Aim, Comparison, grouped, medians};
+use super::server::{Server, processor_time};
 
-/// Pipeline depth, requests of each run, and requests for the slow server.
-const PIPELINES: [(u32, u32, u32); 3] =
-    [(1, 300_000, 60_000), (16, 2_000_000, 400_000), (64, 3_000_000, 600_000)];
-
-/// Some hundred requests per key. Its range then has thousands of numbers, as that of a busy key does.
+/// The list to pop from; the built-in series has the same key.
+const LIST: &str = "short";
+/// Some hundred requests for each of 100,000 keys. Their ranges then are large, as those of busy keys are.
 const WARM_UP: u32 = 30_000_000;
+const WARM_UP_SHORT: u32 = 10_000_000;
 
-/// The rate to reach, as a multiple of Redis without persistence; and of Redis that syncs, at pipeline 1.
-const AIMS: [f64; 3] = [1.0, 1.3, 1.3];
-const AIM_SYNCED: f64 = 3.0;
-
-struct Bates {
-    child: Child,
-    port: u16,
-    _data: TempDir,
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    WarmKeys,
+    NewKeys,
+    Pops,
 }
 
-impl Bates {
-    fn start() -> Self {
-        let data = TempDir::new().unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_bates"))
-            .args(["serve", "--http", "off", "--resp", "127.0.0.1:0", "--data"])
-            .arg(data.path())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-        let port = lines.find_map(|line| line.split_once("127.0.0.1:")?.1.parse().ok()).unwrap();
-        Self { child, port, _data: data }
+struct Work {
+    name: &'static str,
+    kind: Kind,
+    command: &'static [&'static str],
+    /// How many numbers one request takes.
+    count: u32,
+    pipeline: u32,
+    requests: u32,
+    aim: f64,
+    /// The processor time of a request, as a multiple of Redis'.
+    aim_time: Option<f64>,
+}
+
+const INCR: &[&str] = &["INCR", "counter:__rand_int__"];
+
+const WORKS: [Work; 10] = [
+    warm("INCR, 100,000 warm keys, pipeline 1", 1, 300_000, 1.0, None),
+    warm("INCR, 100,000 warm keys, pipeline 16", 16, 2_000_000, 1.0, Some(0.8)),
+    warm("INCR, 100,000 warm keys, pipeline 64", 64, 3_000_000, 1.0, Some(0.8)),
+    new("INCR, 100,000 new keys, pipeline 1", 1, 1.0),
+    new("INCR, 100,000 new keys, pipeline 16", 16, 0.8),
+    new("INCR, 100,000 new keys, pipeline 64", 64, 0.8),
+    pop("LPOP of a shuffled series, pipeline 1", &["LPOP", LIST], 1, 1, 300_000),
+    pop("LPOP of a shuffled series, pipeline 16", &["LPOP", LIST], 1, 16, 2_000_000),
+    pop("LPOP 100 of a shuffled series, pipeline 1", &["LPOP", LIST, "100"], 100, 1, 50_000),
+    pop("LPOP 100 of a shuffled series, pipeline 16", &["LPOP", LIST, "100"], 100, 16, 50_000),
+];
+
+const fn warm(name: &'static str, pipeline: u32, requests: u32, aim: f64, aim_time: Option<f64>) -> Work {
+    Work { name, kind: Kind::WarmKeys, command: INCR, count: 1, pipeline, requests, aim, aim_time }
+}
+
+const fn new(name: &'static str, pipeline: u32, aim: f64) -> Work {
+    Work {
+        name,
+        kind: Kind::NewKeys,
+        command: INCR,
+        count: 1,
+        pipeline,
+        requests: 100_000,
+        aim,
+        aim_time: None,
     }
 }
 
-impl Drop for Bates {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+const fn pop(
+    name: &'static str,
+    command: &'static [&'static str],
+    count: u32,
+    pipeline: u32,
+    requests: u32,
+) -> Work {
+    Work { name, kind: Kind::Pops, command, count, pipeline, requests, aim: 1.0, aim_time: None }
+}
+
+impl Work {
+    /// Random keys are drawn from this many; hardly one is drawn twice if new keys are wanted.
+    fn keys(&self) -> &'static str {
+        if self.kind == Kind::NewKeys { "1000000000" } else { "100000" }
+    }
+
+    fn peer_name(&self) -> &'static str {
+        if self.kind == Kind::NewKeys { "Redis, appendfsync always" } else { "Redis, no persistence" }
     }
 }
 
-/// Starts a server that answers a constant, on one thread of this process. No server can be measured to be faster, so it
-/// shows the limit of `redis-benchmark` on this machine.
-fn start_constant() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    listener.set_nonblocking(true).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
-    std::thread::spawn(move || {
-        runtime.block_on(async move {
-            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(answer_constant(stream));
-            }
-        });
-    });
-    port
-}
-
-async fn answer_constant(stream: TcpStream) {
-    stream.set_nodelay(true).unwrap();
-    let mut input = vec![0; 16 * 1024];
-    let answers = b":1\r\n".repeat(1024);
-    while stream.readable().await.is_ok() {
-        match stream.try_read(&mut input) {
-            Ok(0) => return,
-            Ok(read) => {
-                // A command has one asterisk, at its beginning.
-                let commands = input[..read].split(|byte| *byte == b'*').count() - 1;
-                let written = stream.try_write(&answers[..4 * commands]);
-                assert!(written.is_err() || written.unwrap() == 4 * commands, "the answers are short");
-            }
-            Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock),
+pub(crate) fn run(arguments: &Arguments) {
+    let rounds = if arguments.is_short() { 3 } else { 7 };
+    let only = arguments.value_of("--only").unwrap_or_default();
+    println!("The Redis protocol, 50 clients, medians of {rounds} rounds");
+    for kind in [Kind::WarmKeys, Kind::NewKeys, Kind::Pops] {
+        let works: Vec<&Work> =
+            WORKS.iter().filter(|work| work.kind == kind && work.name.contains(only)).collect();
+        if !works.is_empty() {
+            compare_all(kind, &works, rounds, arguments.is_short());
         }
     }
 }
 
-fn main() {
-    let plain = PrivateRedis::start().unwrap();
-    let synced = PrivateRedis::start_with(&["--appendonly", "yes", "--appendfsync", "always"]).unwrap();
-    let bates = Bates::start();
-    let ports = [start_constant(), plain.port(), synced.port(), bates.port];
-    println!("first touch of {KEYS} new keys, pipeline 16, requests per second");
-    for (name, port) in
-        ["a constant", "Redis, no persistence", "Redis, appendfsync always", "Bates"].into_iter().zip(ports)
-    {
-        println!("  {name:<28} {:>9.0}", measure(port, 16, 400_000));
+/// With servers of their own, so that no kind of work meets the scopes of another.
+fn compare_all(kind: Kind, works: &[&Work], rounds: usize, is_short: bool) {
+    let settings: &[&str] =
+        if kind == Kind::NewKeys { &["--appendonly", "yes", "--appendfsync", "always"] } else { &[] };
+    let (redis, bates) = (PrivateRedis::start_with(settings).unwrap(), Server::start());
+    if kind == Kind::WarmKeys {
+        let requests = if is_short { WARM_UP_SHORT } else { WARM_UP };
+        benchmark(redis.port(), "100000", 64, requests / 10, INCR);
+        benchmark(bates.resp, "100000", 64, requests, INCR);
     }
-    println!(
-        "\nwarming up with {WARM_UP} requests at pipeline 64, in which the ranges of Bates grow, requests per second"
-    );
-    for (name, port) in [("Redis, no persistence", plain.port()), ("Bates", bates.port)] {
-        println!("  {name:<28} {:>9.0}", measure(port, 64, WARM_UP));
-    }
-    println!("\nINCR, {CLIENTS} clients, {KEYS} random keys, medians of {ROUNDS}, requests per second");
-    println!(
-        "  {:<9} {:>10} {:>10} {:>10} {:>10} {:>12} {:>9} {:>7} {:>9} {:>10}",
-        "pipeline",
-        "constant",
-        "Redis",
-        "always",
-        "Bates",
-        "(warming up)",
-        "to Redis",
-        "aim",
-        "to always",
-        "possible"
-    );
-    for (pipeline, aim) in PIPELINES.into_iter().zip(AIMS) {
-        compare(ports, pipeline, aim);
+    for work in works {
+        compare(work, &redis, &bates, rounds);
     }
 }
 
-/// Prints one row: a round to warm up, then rounds in which the servers take turns.
-fn compare(ports: [u16; 4], (pipeline, requests, few): (u32, u32, u32), aim: f64) {
-    let requests = [requests, requests, few, requests];
-    let round = || std::array::from_fn::<f64, 4, _>(|at| measure(ports[at], pipeline, requests[at]));
-    let [.., warming_up] = round();
-    let rounds: Vec<[f64; 4]> = (0..ROUNDS).map(|_| round()).collect();
-    let [constant, redis, always, ours] =
-        std::array::from_fn(|at| median(rounds.iter().map(|round| round[at]).collect()));
-    let (to_redis, to_always, possible) = (ours / redis, ours / always, constant / redis);
-    let is_missed = to_redis < aim || pipeline == 1 && to_always < AIM_SYNCED;
-    println!(
-        "  {pipeline:<9} {constant:>10.0} {redis:>10.0} {always:>10.0} {ours:>10.0} {warming_up:>12.0} \
-         {to_redis:>9.2} {:>7} {to_always:>9.2} {possible:>10.2}{}",
-        format!("≥ {aim:.1}"),
-        if is_missed { "  missed" } else { "" }
-    );
+fn compare(work: &Work, redis: &PrivateRedis, bates: &Server, rounds: usize) {
+    let round = || {
+        if work.kind == Kind::Pops {
+            fill(redis.port(), work.requests * work.count);
+        }
+        let [theirs, their_time] = measure(work, redis.port(), redis.pid());
+        let [ours, our_time] = measure(work, bates.resp, bates.pid());
+        [ours / theirs, our_time / their_time, ours, theirs, our_time, their_time]
+    };
+    round();
+    let rounds: Vec<_> = (0..rounds).map(|_| round()).collect();
+    let [ratio, ratio_of_time, ours, theirs, our_time, their_time] = medians(&rounds);
+    let [ours, theirs, our_time, their_time] = [ours, theirs, our_time, their_time].map(grouped);
+    let rates = format!("{ours} beside {theirs} requests/s");
+    let times = format!("{our_time} beside {their_time} ns");
+    let (name, peer) = (work.name, work.peer_name());
+    let detail = if work.aim_time.is_some() { rates } else { format!("{rates}, {times}") };
+    Comparison { work: name, peer, result: ratio, unit: "", aim: Aim::AtLeast(work.aim), detail }.print();
+    if let Some(aim) = work.aim_time {
+        let name = format!("{name}, processor time");
+        Comparison {
+            work: &name,
+            peer,
+            result: ratio_of_time,
+            unit: "",
+            aim: Aim::AtMost(aim),
+            detail: times,
+        }
+        .print();
+    }
+}
+
+/// Requests per second, and nanoseconds of processor time per request.
+fn measure(work: &Work, port: u16, pid: u32) -> [f64; 2] {
+    let before = processor_time(pid);
+    let rate = benchmark(port, work.keys(), work.pipeline, work.requests, work.command);
+    let used = processor_time(pid).saturating_sub(before);
+    [rate, used.as_nanos() as f64 / f64::from(work.requests)]
 }
 
 /// Requests per second of one run of `redis-benchmark`.
-fn measure(port: u16, pipeline: u32, requests: u32) -> f64 {
-    let program = programs::find("redis-benchmark").expect("redis-benchmark; run `cargo xtask test`");
-    let output = Command::new(program)
-        .args(["-p", &port.to_string(), "-t", "incr", "-r", KEYS, "-c", CLIENTS, "--csv"])
-        .args(["-P", &pipeline.to_string(), "-n", &requests.to_string()])
+fn benchmark(port: u16, keys: &str, pipeline: u32, requests: u32, command: &[&str]) -> f64 {
+    let output = redis_benchmark(port, pipeline, requests)
+        .args(["-r", keys, "-c", "50", "--csv"])
+        .args(command)
         .output()
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    let row = text.lines().find(|line| line.starts_with("\"INCR\"")).unwrap_or_else(|| panic!("{text}"));
-    row.split(',').nth(1).unwrap().trim_matches('"').parse().unwrap()
+    let row = text.lines().rfind(|line| line.starts_with('"')).unwrap_or_else(|| panic!("{text}"));
+    // The command comes first, and may hold commas itself.
+    row.split("\",\"").nth(1).unwrap().parse().unwrap()
 }
 
-fn median(mut samples: Vec<f64>) -> f64 {
-    samples.sort_by(f64::total_cmp);
-    samples[samples.len() / 2]
+fn redis_benchmark(port: u16, pipeline: u32, requests: u32) -> Command {
+    let mut command = Command::new(programs::find("redis-benchmark").expect("redis-benchmark"));
+    command.args(["-p", &port.to_string(), "-P", &pipeline.to_string(), "-n", &requests.to_string()]);
+    command
+}
+
+/// Makes a list of values as long as the numbers of the series.
+fn fill(port: u16, count: u32) {
+    let values = (0..1_000).map(|at| format!("{at:06}"));
+    let status = redis_benchmark(port, 16, count.div_ceil(1_000))
+        .args(["-q", "RPUSH", LIST])
+        .args(values)
+        .stdout(Stdio::null())
+        .status();
+    assert!(status.unwrap().success());
 }
