@@ -3,7 +3,7 @@
 
 use bates_core::{
     ChainDigest, ChainHead, Channel, Operation, OperationFilter, OperationKind, OperationRecord,
-    OperationStore, SeriesName, StoreError, StoreResult, host_name,
+    OperationStore, SeriesName, StoreResult, host_name,
 };
 use jiff::Timestamp;
 use tokio_postgres::Row;
@@ -72,7 +72,7 @@ impl OperationStore for PostgresStore {
         ];
         let sql =
             format!("SELECT {COLUMNS} FROM bates.operation WHERE {CONDITIONS} ORDER BY at, id LIMIT $10");
-        read_all(&self.query(&sql, &parameters).await?)
+        Ok(self.query(&sql, &parameters).await?.iter().map(read).collect())
     }
 
     async fn chains(&self) -> StoreResult<Vec<ChainHead>> {
@@ -90,8 +90,7 @@ impl OperationStore for PostgresStore {
         limit: usize,
     ) -> StoreResult<Vec<OperationRecord>> {
         let (sql, after, limit) = (chain_records(), to_i64(after), to_limit(limit));
-        // One that cannot be read was changed by hand: the verification of the chain finds it missing.
-        Ok(self.query(&sql, &[&without_nul(&chain), &after, &limit]).await?.iter().filter_map(read).collect())
+        Ok(self.query(&sql, &[&without_nul(&chain), &after, &limit]).await?.iter().map(read).collect())
     }
 
     async fn prune_chain(
@@ -133,17 +132,31 @@ async fn lock_head(session: &Session, chain: &str) -> Result<ChainHead, Failure>
     let new = ChainHead::new(chain);
     session.query(create, &[&chain, &&new.digest.0[..]]).await?;
     let sql = "SELECT chain, number, digest FROM bates.operation_chain WHERE chain = $1 FOR UPDATE";
-    Ok(session.query(sql, &[&chain]).await?.first().map_or(new, read_head))
+    let head = session.query(sql, &[&chain]).await?.first().map_or(new, read_head);
+    let sql = "SELECT coalesce(max(number), 0) FROM bates.operation WHERE chain = $1";
+    let highest = session.query(sql, &[&chain]).await?.first().map_or(0, |row| get_u64(row, 0));
+    Ok(head.beyond(highest))
 }
 
-pub(crate) async fn insert(session: &Session, record: &OperationRecord) -> Result<(), Failure> {
+async fn insert(session: &Session, record: &OperationRecord) -> Result<(), Failure> {
+    write(session, record, "").await
+}
+
+/// A record that an interrupted move has copied already stays as it is.
+pub(crate) async fn import(session: &Session, record: &OperationRecord) -> Result<(), Failure> {
+    write(session, record, "ON CONFLICT DO NOTHING").await
+}
+
+async fn write(session: &Session, record: &OperationRecord, on_conflict: &str) -> Result<(), Failure> {
     let OperationRecord { chain, number, previous, digest, operation } = record;
     let Operation { id, at, caller, channel, kind, series, subject, before, after } = operation;
-    let sql = "INSERT INTO bates.operation
-                   (chain, number, previous, digest, id, at, caller, channel, kind, series, subject, before, after)
-               VALUES ($1, $2, $3, $4, $5, 'epoch'::timestamptz + $6 * interval '1 microsecond', $7, $8, $9, $10, $11,
-                   $12, $13)
-               ON CONFLICT DO NOTHING";
+    let sql = format!(
+        "INSERT INTO bates.operation
+             (chain, number, previous, digest, id, at, caller, channel, kind, series, subject, before, after)
+         VALUES ($1, $2, $3, $4, $5, 'epoch'::timestamptz + $6 * interval '1 microsecond', $7, $8, $9, $10, $11,
+             $12, $13)
+         {on_conflict}"
+    );
     let (previous, digest) = (&previous.0[..], &digest.0[..]);
     let series = series.as_ref().map(SeriesName::as_str);
     let parameters: [&dyn Parameter; 13] = [
@@ -161,7 +174,7 @@ pub(crate) async fn insert(session: &Session, record: &OperationRecord) -> Resul
         before,
         after,
     ];
-    session.query(sql, &parameters).await?;
+    session.query(&sql, &parameters).await?;
     Ok(())
 }
 
@@ -184,8 +197,7 @@ async fn prune(
     lock_unmarked(session).await?;
     let mut head = lock_head(session, chain).await?;
     let rows = session.query(&chain_records(), &[&chain, &0_i64, &to_limit(limit)]).await?;
-    let old = read_all(&rows).map_err(Failure::Permanent)?;
-    let old: Vec<_> = old.into_iter().take_while(|record| record.operation.at < before).collect();
+    let old: Vec<_> = rows.iter().map(read).take_while(|record| record.is_removable(before)).collect();
     let Some(last) = old.last() else { return Ok(0) };
     let sql = "DELETE FROM bates.operation WHERE chain = $1 AND number <= $2";
     session.query(sql, &[&chain, &to_i64(last.number)]).await?;
@@ -202,30 +214,25 @@ fn read_head(row: &Row) -> ChainHead {
     ChainHead { chain: row.get::<_, &str>(0).into(), number: get_u64(row, 1), digest: digest(row, 2) }
 }
 
-fn read_all(rows: &[Row]) -> StoreResult<Vec<OperationRecord>> {
-    let unreadable = || StoreError::Unavailable("a record of the operations log cannot be read".into());
-    rows.iter().map(|row| read(row).ok_or_else(unreadable)).collect()
-}
-
-fn read(row: &Row) -> Option<OperationRecord> {
+/// Reads what can be read: a record that was changed by hand has a wrong digest, and must not stop a node.
+fn read(row: &Row) -> OperationRecord {
     let text = |column: usize| row.get::<_, &str>(column).into();
     let optional = |column: usize| row.get::<_, Option<&str>>(column).map(Into::into);
-    let series = row.get::<_, Option<&str>>(9).map(str::parse).transpose().ok()?;
-    Some(OperationRecord {
+    OperationRecord {
         chain: text(0),
         number: get_u64(row, 1),
         previous: digest(row, 2),
         digest: digest(row, 3),
         operation: Operation {
             id: row.get(4),
-            at: Timestamp::from_microsecond(row.get(5)).ok()?,
+            at: Timestamp::from_microsecond(row.get(5)).unwrap_or_default(),
             caller: text(6),
-            channel: Channel::from_name(row.get(7))?,
-            kind: OperationKind::from_name(row.get(8))?,
-            series,
+            channel: Channel::from_name(row.get(7)).unwrap_or(Channel::Server),
+            kind: OperationKind::from_name(row.get(8)).unwrap_or(OperationKind::Unreadable),
+            series: row.get::<_, Option<&str>>(9).and_then(|name| name.parse().ok()),
             subject: text(10),
             before: optional(11),
             after: optional(12),
         },
-    })
+    }
 }

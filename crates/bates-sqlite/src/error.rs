@@ -109,6 +109,10 @@ pub(crate) fn write_error(error: &rusqlite::Error) -> StoreError {
     if error.sqlite_error().is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE) {
         return StoreError::Unavailable(message);
     }
+    // A value that cannot be read: the batch is rolled back.
+    if error.sqlite_error().is_none() {
+        return StoreError::Unavailable(message);
+    }
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull | ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             StoreError::Unavailable(message)

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::SqliteStore;
 use crate::series_set::glob_patterns;
-use crate::write::{execute, invalid_column, row, rows, to_i64, to_limit, to_u64};
+use crate::write::{execute, row, rows, to_i64, to_limit, to_u64};
 
 /// The columns that [`read`] expects.
 const COLUMNS: &str =
@@ -48,11 +48,7 @@ impl OperationStore for SqliteStore {
         after: u64,
         limit: usize,
     ) -> StoreResult<Vec<OperationRecord>> {
-        // One that cannot be read was changed by hand: the verification of the chain finds it missing.
-        let readable = |row: &Row<'_>| Ok(read(row).ok());
-        self.read(|connection| {
-            Ok(chain_records(connection, &chain, after, limit, readable)?.into_iter().flatten().collect())
-        })
+        self.read(|connection| chain_records(connection, &chain, after, limit))
     }
 
     async fn prune_chain(
@@ -80,15 +76,29 @@ pub(crate) fn append(transaction: &Transaction<'_>, operation: Option<&Operation
 
 fn head(connection: &Connection, chain: &str) -> Result<ChainHead> {
     let sql = "SELECT chain, number, digest FROM operation_chain WHERE chain = ?";
-    Ok(row(connection, sql, [chain], read_head)?.unwrap_or_else(|| ChainHead::new(chain)))
+    let head = row(connection, sql, [chain], read_head)?.unwrap_or_else(|| ChainHead::new(chain));
+    let sql = "SELECT coalesce(max(number), 0) FROM operation WHERE chain = ?";
+    let highest = row(connection, sql, [chain], |row| row.get(0))?.map_or(0, to_u64);
+    Ok(head.beyond(highest))
 }
 
-pub(crate) fn insert(transaction: &Transaction<'_>, record: &OperationRecord) -> Result<()> {
+fn insert(transaction: &Transaction<'_>, record: &OperationRecord) -> Result<()> {
+    write(transaction, "INSERT", record)
+}
+
+/// A record that an interrupted move has copied already stays as it is.
+pub(crate) fn import(transaction: &Transaction<'_>, record: &OperationRecord) -> Result<()> {
+    write(transaction, "INSERT OR IGNORE", record)
+}
+
+fn write(transaction: &Transaction<'_>, verb: &str, record: &OperationRecord) -> Result<()> {
     let OperationRecord { chain, number, previous, digest, operation } = record;
     let Operation { id, at, caller, channel, kind, series, subject, before, after } = operation;
-    let sql = "INSERT OR REPLACE INTO operation
-                   (chain, number, previous, digest, id, at, caller, channel, kind, series, subject, before, after)
-               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    let sql = format!(
+        "{verb} INTO operation
+             (chain, number, previous, digest, id, at, caller, channel, kind, series, subject, before, after)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    );
     let (at, series) = (at.as_microsecond(), series.as_ref().map(SeriesName::as_str));
     let values = params![
         chain,
@@ -105,7 +115,7 @@ pub(crate) fn insert(transaction: &Transaction<'_>, record: &OperationRecord) ->
         before,
         after
     ];
-    execute(transaction, sql, values).map(drop)
+    execute(transaction, &sql, values).map(drop)
 }
 
 /// A chain only grows: a move that is repeated copies its heads again.
@@ -116,13 +126,12 @@ pub(crate) fn put_head(transaction: &Transaction<'_>, head: &ChainHead) -> Resul
     execute(transaction, sql, params![head.chain, to_i64(head.number), head.digest.0]).map(drop)
 }
 
-fn chain_records<T>(
+fn chain_records(
     connection: &Connection,
     chain: &str,
     after: u64,
     limit: usize,
-    read: impl FnMut(&Row<'_>) -> Result<T>,
-) -> Result<Vec<T>> {
+) -> Result<Vec<OperationRecord>> {
     let sql =
         format!("SELECT {COLUMNS} FROM operation WHERE chain = ? AND number > ? ORDER BY number LIMIT ?");
     rows(connection, &sql, params![chain, to_i64(after), to_limit(limit)], read)
@@ -135,8 +144,8 @@ fn prune(
     limit: usize,
     operation: &Operation,
 ) -> Result<u64> {
-    let old = chain_records(transaction, chain, 0, limit, read)?;
-    let old: Vec<_> = old.into_iter().take_while(|record| record.operation.at < before).collect();
+    let old = chain_records(transaction, chain, 0, limit)?;
+    let old: Vec<_> = old.into_iter().take_while(|record| record.is_removable(before)).collect();
     let Some(last) = old.last() else { return Ok(0) };
     let sql = "DELETE FROM operation WHERE chain = ? AND number <= ?";
     execute(transaction, sql, params![chain, to_i64(last.number)])?;
@@ -170,29 +179,36 @@ fn conditions(filter: &OperationFilter, after: Option<(Timestamp, Uuid)>) -> (St
 }
 
 fn read_head(row: &Row<'_>) -> Result<ChainHead> {
-    let (number, digest) = (to_u64(row.get(1)?), ChainDigest(row.get(2)?));
+    let (number, digest) = (to_u64(row.get(1)?), digest(row, 2));
     Ok(ChainHead { chain: row.get::<_, String>(0)?.into(), number, digest })
 }
 
+/// One that was changed by hand is another digest, which a verification finds.
+fn digest(row: &Row<'_>, column: usize) -> ChainDigest {
+    ChainDigest(row.get(column).unwrap_or_default())
+}
+
+/// Reads what can be read: a record that was changed by hand has a wrong digest, and must not stop a server.
 fn read(row: &Row<'_>) -> Result<OperationRecord> {
-    let text = |column| row.get::<_, String>(column).map(Into::into);
-    let optional = |column| Ok::<_, rusqlite::Error>(row.get::<_, Option<String>>(column)?.map(Into::into));
-    let series = row.get::<_, Option<String>>(9)?.map(|name| name.parse());
+    let text = |column: usize| row.get_ref(column).ok()?.as_str().ok().map(Into::<Box<str>>::into);
+    let (at, series) = (row.get(5).unwrap_or_default(), text(9).and_then(|name| name.parse().ok()));
     Ok(OperationRecord {
-        chain: text(0)?,
+        chain: row.get::<_, String>(0)?.into(),
         number: to_u64(row.get(1)?),
-        previous: ChainDigest(row.get(2)?),
-        digest: ChainDigest(row.get(3)?),
+        previous: digest(row, 2),
+        digest: digest(row, 3),
         operation: Operation {
-            id: Uuid::from_bytes(row.get(4)?),
-            at: Timestamp::from_microsecond(row.get(5)?).map_err(|_| invalid_column(5))?,
-            caller: text(6)?,
-            channel: Channel::from_name(row.get_ref(7)?.as_str()?).ok_or_else(|| invalid_column(7))?,
-            kind: OperationKind::from_name(row.get_ref(8)?.as_str()?).ok_or_else(|| invalid_column(8))?,
-            series: series.transpose().map_err(|_| invalid_column(9))?,
-            subject: text(10)?,
-            before: optional(11)?,
-            after: optional(12)?,
+            id: Uuid::from_bytes(row.get(4).unwrap_or_default()),
+            at: Timestamp::from_microsecond(at).unwrap_or_default(),
+            caller: text(6).unwrap_or_default(),
+            channel: text(7).and_then(|name| Channel::from_name(&name)).unwrap_or(Channel::Server),
+            kind: text(8)
+                .and_then(|name| OperationKind::from_name(&name))
+                .unwrap_or(OperationKind::Unreadable),
+            series,
+            subject: text(10).unwrap_or_default(),
+            before: text(11),
+            after: text(12),
         },
     })
 }

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
 
 use super::{Operation, OperationKind};
@@ -66,6 +67,13 @@ impl ChainHead {
         Self { chain: chain.into(), number: 0, digest: ChainDigest::default() }
     }
 
+    /// The head to continue from, where `highest` is the highest number of a record: if the head was removed or set back, a
+    /// server must not write over records. The chain has a fault there.
+    #[must_use]
+    pub fn beyond(self, highest: u64) -> Self {
+        Self { number: self.number.max(highest), ..self }
+    }
+
     /// The next record of the chain, which is its head from then on.
     pub fn append(&mut self, operation: Operation) -> OperationRecord {
         let mut record = OperationRecord {
@@ -108,6 +116,11 @@ impl Removal {
 }
 
 impl OperationRecord {
+    /// Whether retention may remove it. A record that was changed stays, as evidence.
+    pub fn is_removable(&self, before: Timestamp) -> bool {
+        self.operation.at < before && self.computed_digest() == self.digest
+    }
+
     /// The digest that the record should have. Every field begins with its length, so that no two records look alike.
     pub(super) fn computed_digest(&self) -> ChainDigest {
         let Self { chain, number, previous, operation, .. } = self;

@@ -43,6 +43,8 @@ pub enum OperationKind {
     StoreMoved,
     /// Old records of the chain were removed. The record says up to which one.
     RecordsRemoved,
+    /// The store has a kind that this version does not know: the record was changed, or a later version wrote it.
+    Unreadable,
 }
 
 named!(OperationKind {
@@ -65,6 +67,7 @@ named!(OperationKind {
     ConfigurationChanged = "configuration_changed",
     StoreMoved = "store_moved",
     RecordsRemoved = "records_removed",
+    Unreadable = "unreadable",
 });
 
 /// A change, and who asked for it.

@@ -61,9 +61,9 @@ impl fmt::Display for ChainFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing { first, last } if first == last => {
-                write!(f, "record {first} is missing or unreadable")
+                write!(f, "record {first} is missing")
             }
-            Self::Missing { first, last } => write!(f, "records {first} to {last} are missing or unreadable"),
+            Self::Missing { first, last } => write!(f, "records {first} to {last} are missing"),
             Self::MissingBeginning { first } => {
                 write!(f, "records 1 to {} are missing, and no record explains their removal", first - 1)
             }

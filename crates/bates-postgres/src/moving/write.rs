@@ -119,7 +119,7 @@ async fn callers(session: &Session, page: &MovePage) -> Result<(), Failure> {
         MovePage::Arrival(arrival) => operation::append(session, Some(arrival)).await?,
         MovePage::Operations(records) => {
             for record in records {
-                operation::insert(session, record).await?;
+                operation::import(session, record).await?;
             }
         }
         MovePage::Chains(heads) => {

@@ -51,7 +51,7 @@ impl OperationStore for MemoryStore {
     ) -> Result<u64, StoreError> {
         let mut data = self.data();
         let old = data.chain_records(&chain, 0, limit).into_iter();
-        let old: Vec<_> = old.take_while(|record| record.operation.at < before).collect();
+        let old: Vec<_> = old.take_while(|record| record.is_removable(before)).collect();
         let Some(last) = old.last() else { return Ok(0) };
         data.operations.retain(|(of, number), _| *of != chain || *number > last.number);
         let head = data.chains.entry(chain.clone()).or_insert_with(|| ChainHead::new(&chain));

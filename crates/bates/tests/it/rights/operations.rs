@@ -144,6 +144,10 @@ fn a_removed_or_changed_row_of_a_data_folder_is_found() {
         "DELETE FROM operation_chain",
         "UPDATE operation SET series = '' WHERE number = 4",
         "UPDATE operation SET kind = 'nothing'",
+        "UPDATE operation SET digest = x'00' WHERE number = 3",
+        "UPDATE operation SET at = 0 WHERE number = 1",
+        "UPDATE operation_chain SET digest = x'00'",
+        "UPDATE operation_chain SET number = 2, digest = (SELECT digest FROM operation WHERE number = 2)",
     ];
     for sql in tampering {
         let copy = tempfile::tempdir().unwrap();
@@ -154,8 +158,21 @@ fn a_removed_or_changed_row_of_a_data_folder_is_found() {
         database.execute(sql, []).unwrap();
         drop(database);
         let server = start(copy.path());
-        let (code, output) = verify(server.http, &[]);
-        assert!(code == Some(1) && output.contains("no  "), "{sql}: {output}");
+        let is_found = |when: &str| {
+            let (code, output) = verify(server.http, &[]);
+            assert!(code == Some(1) && output.contains("no  "), "{sql}, {when}: {output}");
+        };
+        is_found("at the start");
+        // The server goes on, and overwrites no record.
+        let before = kinds(server.http).len();
+        assert_eq!(
+            ask_as(server.http, SHARED, "PUT /v1/series/later", r#"{"pattern":"{seq}"}"#).0,
+            201,
+            "{sql}"
+        );
+        assert_eq!(ask_as(server.http, SHARED, "POST /v1/series/later/next", "").0, 200, "{sql}");
+        assert_eq!(kinds(server.http).len(), before + 1, "{sql}");
+        is_found("after another record");
         server.stop();
     }
 }
@@ -171,6 +188,15 @@ fn a_chain_that_was_rewritten_or_is_gone_is_found_by_its_earlier_head() {
     assert_eq!(code, Some(0), "{heads}");
     let known = cluster.file("heads.jsonl", &heads);
     assert_eq!(verify(node.http, &["--known", &known]).0, Some(0));
+    cluster.query(
+        "UPDATE bates.operation_chain SET number = 1, digest = (SELECT digest FROM bates.operation WHERE number = 1)",
+    );
+    assert_eq!(ask_as(node.http, SHARED, "PUT /v1/series/later", r#"{"pattern":"{seq}"}"#).0, 201);
+    assert!(
+        kinds(node.http).iter().filter(|(kind, _)| kind == "series_created").count() == 2,
+        "no record is lost"
+    );
+    assert_eq!(verify(node.http, &[]).0, Some(1), "the head was set back");
     cluster.query("DELETE FROM bates.operation_chain");
     assert_eq!(verify(node.http, &[]).0, Some(1), "records without a head");
     cluster.query("DELETE FROM bates.operation");
