@@ -173,10 +173,12 @@ pub(crate) async fn describe(
     change: &DescriptionChange,
 ) -> Result<bool, Failure> {
     lock_unmarked(session).await?;
-    let sql = "SELECT description FROM bates.series WHERE name = $1 FOR NO KEY UPDATE";
+    // The row of the store is locked, so the revision is that of the last commit.
+    let sql = "SELECT description, (SELECT revision FROM bates.store)
+               FROM bates.series WHERE name = $1 FOR NO KEY UPDATE";
     let rows = session.query(sql, &[&series.as_str()]).await?;
     let row = rows.first().ok_or_else(|| StoreError::UnknownSeries(series.as_str().into()))?;
-    let fits = change.fits(row.get(0));
+    let fits = change.fits(row.get(0), sql::get_u64(row, 1));
     if fits {
         put_description(session, series, change.after.as_deref()).await?;
     }

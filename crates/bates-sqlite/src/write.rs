@@ -61,6 +61,9 @@ pub(crate) fn probe(transaction: &Transaction<'_>) -> WriteResult<()> {
     Ok(())
 }
 
+/// Only this process changes series, so there is nothing to compare.
+const REVISION: u64 = 0;
+
 /// Replaces the description `before` of a series. Returns `false` if the series has neither it nor the new one.
 pub(crate) fn describe(
     transaction: &Transaction<'_>,
@@ -69,7 +72,7 @@ pub(crate) fn describe(
 ) -> WriteResult<bool> {
     let sql = "SELECT description FROM series WHERE name = ?";
     let stored: Option<Option<String>> = row(transaction, sql, [series.as_str()], |row| row.get(0))?;
-    let fits = change.fits(stored.ok_or_else(|| unknown(series))?.as_deref());
+    let fits = change.fits(stored.ok_or_else(|| unknown(series))?.as_deref(), REVISION);
     if fits {
         put_description(transaction, series, change.after.as_deref())?;
     }

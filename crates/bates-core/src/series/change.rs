@@ -20,12 +20,15 @@ use crate::audit::Actor;
 use crate::dispenser::ReleaseReport;
 use crate::error::IssueError;
 use crate::machine::{Machine, NextError};
-use crate::operation::{Operation, OperationKind};
+use crate::operation::OperationKind;
 use crate::scope::{ScopeKey, ScopeParams};
 use crate::store::{Store, StoreResult};
 
 /// Max series. Each is searched when an identifier is traced.
 pub const SERIES_MAX: usize = 10_000;
+
+/// How often a series is created anew because another node has changed one meanwhile. One of the nodes always succeeds.
+const CREATE_TRIES_MAX: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreateOutcome {
@@ -38,32 +41,45 @@ pub enum CreateOutcome {
 impl<S: Store> Machine<S> {
     /// Creates a series. Its cursors continue if a series of its name existed before.
     pub async fn create_series(&self, spec: SeriesSpec, actor: Actor<'_>) -> MachineResult<CreateOutcome> {
+        self.create_series_if(spec, |_| Ok(()), actor).await
+    }
+
+    /// As [`Self::create_series`], if `admit` accepts it beside the series that exist then. A caller may have waited long.
+    pub async fn create_series_if<E: From<MachineError>>(
+        &self,
+        spec: SeriesSpec,
+        admit: impl Fn(&Registry) -> Result<(), E>,
+        actor: Actor<'_>,
+    ) -> Result<CreateOutcome, E> {
         let mut changing = self.series_sync.lock().await;
-        self.sync_series_locked(&mut changing).await?;
-        let registry = self.registry();
-        if let Some(entry) = registry.get(spec.name.as_str()) {
-            return match entry.origin {
-                SeriesOrigin::File => Err(MachineError::InFile(spec.name)),
-                SeriesOrigin::Api if entry.spec.description == spec.description => Ok(CreateOutcome::Existed),
-                SeriesOrigin::Api => Err(MachineError::Exists(spec.name)),
-            };
-        }
-        if registry.len() >= SERIES_MAX {
-            return Err(MachineError::TooMany(SERIES_MAX));
-        }
-        let (name, description) = (spec.name.clone(), spec.description.clone());
-        let operation = self.operation(actor, OperationKind::SeriesCreated, Some(&name));
-        match self.prepare(spec, None, operation).await {
-            Ok(_publication) => Ok(CreateOutcome::Created),
-            Err(MachineError::ChangedMeanwhile(_)) => {
-                self.sync_series_locked(&mut changing).await?;
-                match self.series(name.as_str()) {
-                    Some(entry) if entry.spec.description == description => Ok(CreateOutcome::Existed),
-                    _ => Err(MachineError::Exists(name)),
-                }
+        let name = spec.name.clone();
+        for _ in 0..CREATE_TRIES_MAX {
+            self.sync_series_locked(&mut changing).await?;
+            let registry = self.registry();
+            admit(&registry)?;
+            if let Some(entry) = registry.get(name.as_str()) {
+                return match entry.origin {
+                    SeriesOrigin::File => Err(MachineError::InFile(name).into()),
+                    SeriesOrigin::Api if entry.spec.description == spec.description => {
+                        Ok(CreateOutcome::Existed)
+                    }
+                    SeriesOrigin::Api => Err(MachineError::Exists(name).into()),
+                };
             }
-            Err(error) => Err(error),
+            if registry.len() >= SERIES_MAX {
+                return Err(MachineError::TooMany(SERIES_MAX).into());
+            }
+            // In a store of one process, no other changes series.
+            let revision = changing.revision().filter(|_| self.is_shared());
+            let before = DescriptionChange { revision, ..DescriptionChange::default() };
+            match self.prepare(spec.clone(), before, OperationKind::SeriesCreated, actor).await {
+                Ok(_publication) => return Ok(CreateOutcome::Created),
+                // Another node has changed a series meanwhile.
+                Err(MachineError::ChangedMeanwhile(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
+        Err(MachineError::ChangedMeanwhile(name).into())
     }
 
     /// Changes limits, rejection rules, audit or promise of a series that was created at run time, one call at a time.
@@ -85,14 +101,15 @@ impl<S: Store> Machine<S> {
         if from != to {
             spec.check()?;
             let (before, after) = (entry.spec.description.clone(), spec.description.clone());
-            let described = DescriptionChange { before: Some(before), after: Some(after) };
+            let described = DescriptionChange { before: Some(before), after: Some(after), revision: None };
             let operation = self.promise_operation(name, from, to, actor);
             self.pin_promise(name, PromiseChange { from, to }, Some(described), operation).await?;
         } else if self.store().is_shared() && to != Promise::Unique {
             self.recall_before_change(name).await?;
         }
-        let operation = self.operation(actor, OperationKind::SeriesChanged, Some(name));
-        let publication = self.prepare(spec, Some(entry.spec.description.clone()), operation).await?;
+        let before = Some(entry.spec.description.clone());
+        let before = DescriptionChange { before, ..DescriptionChange::default() };
+        let publication = self.prepare(spec, before, OperationKind::SeriesChanged, actor).await?;
         // Positions in memory go back and are granted again under the new limits; callers wait meanwhile.
         self.dispenser.retire(&entry.series).await;
         drop(publication);
@@ -102,19 +119,51 @@ impl<S: Store> Machine<S> {
     /// Retires a series that was created at run time. On return this node issues none of its numbers; other nodes may
     /// until they synchronize. Its pin and its cursors stay for ever.
     pub async fn retire_series(&self, name: &SeriesName, actor: Actor<'_>) -> MachineResult<ReleaseReport> {
+        self.retire_series_if(name, || Ok(()), actor).await
+    }
+
+    /// As [`Self::retire_series`], if `admit` accepts it then. A caller may have waited long.
+    pub async fn retire_series_if<E: From<MachineError>>(
+        &self,
+        name: &SeriesName,
+        admit: impl FnOnce() -> Result<(), E>,
+        actor: Actor<'_>,
+    ) -> Result<ReleaseReport, E> {
         let mut changing = self.series_sync.lock().await;
         self.sync_series_locked(&mut changing).await?;
-        let entry = self.changeable_series(name)?;
-        let change = DescriptionChange { before: Some(entry.spec.description.clone()), after: None };
-        let operation = self.operation(actor, OperationKind::SeriesRetired, Some(name));
-        let operation = operation.between(change.before.as_deref(), None);
-        if !self.store().describe(name.clone(), change, Some(operation)).await? {
-            return Err(MachineError::ChangedMeanwhile(name.clone()));
-        }
+        admit()?;
+        let entry = match self.changeable_series(name) {
+            Ok(entry) => entry,
+            Err(MachineError::Unknown(_)) => return Ok(self.retire_unopened(name, actor).await?),
+            Err(error) => return Err(error.into()),
+        };
+        self.write_retirement(name, entry.spec.description.clone(), actor).await?;
         let registry = self.registry().without(name);
         self.keep_caching(&entry);
         self.registry.store(registry.into());
         Ok(self.dispenser.retire(&entry.series).await)
+    }
+
+    /// Retires a series that the store describes and this node could not open, so that an operator can remove it.
+    async fn retire_unopened(&self, name: &SeriesName, actor: Actor<'_>) -> MachineResult<ReleaseReport> {
+        let descriptions = self.store().descriptions().await?;
+        let described = descriptions.into_iter().find(|(described, _)| described == name);
+        let (_, description) = described.ok_or_else(|| MachineError::Unknown(name.clone()))?;
+        self.write_retirement(name, description, actor).await?;
+        Ok(ReleaseReport::default())
+    }
+
+    async fn write_retirement(
+        &self,
+        name: &SeriesName,
+        description: Box<str>,
+        actor: Actor<'_>,
+    ) -> MachineResult<()> {
+        let change = DescriptionChange { before: Some(description), ..DescriptionChange::default() };
+        let operation = self.operation(actor, OperationKind::SeriesRetired, Some(name));
+        let operation = operation.between(change.before.as_deref(), None);
+        let is_retired = self.store().describe(name.clone(), change, Some(operation)).await?;
+        if is_retired { Ok(()) } else { Err(MachineError::ChangedMeanwhile(name.clone())) }
     }
 
     /// Raises the cursor of a scope to `floor`, so that nothing below it is ever granted again, and returns the cursor;
@@ -171,23 +220,27 @@ impl<S: Store> Machine<S> {
         self.store().adopted_positions(entry.series.scope_id(scope), from, limit).await
     }
 
-    /// Opens a series and records its description. Dropping the publication publishes it.
+    /// Opens a series and records its description, which replaces that of `before`. Dropping the publication publishes it.
     async fn prepare(
         &self,
         spec: SeriesSpec,
-        before: Option<Box<str>>,
-        operation: Operation,
+        before: DescriptionChange,
+        kind: OperationKind,
+        actor: Actor<'_>,
     ) -> MachineResult<Publication<'_>> {
         let registry = self.registry();
         registry.check_key_is_free(&spec)?;
         registry.check_word_count(&spec)?;
-        let (name, after) = (spec.name.clone(), Some(spec.description.clone()));
-        let (store, caching) = (self.store(), self.caching_of(&registry, &name));
-        let entry = open_series(store, spec, SeriesOrigin::Api, caching).await?;
-        let operation = operation.between(before.as_deref(), after.as_deref());
+        let name = spec.name.clone();
+        let change = DescriptionChange { after: Some(spec.description.clone()), ..before };
+        let caching = self.caching_of(&registry, &name);
+        let entry = open_series(self.store(), spec, SeriesOrigin::Api, caching).await?;
+        // Only now, so that its time is that of the commit.
+        let operation = self.operation(actor, kind, Some(&name));
+        let operation = operation.between(change.before.as_deref(), change.after.as_deref());
         // A description that stays the same is no operation.
-        let operation = Some(operation).filter(|_| before != after);
-        if !store.describe(name.clone(), DescriptionChange { before, after }, operation).await? {
+        let operation = Some(operation).filter(|_| change.before != change.after);
+        if !self.store().describe(name.clone(), change, operation).await? {
             return Err(MachineError::ChangedMeanwhile(name));
         }
         Ok(Publication { next: registry.with(entry).into(), current: &self.registry })

@@ -115,18 +115,22 @@ impl Definition {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DescriptionChange {
     /// The expected current description.
     pub before: Option<Box<str>>,
     /// `None` retires the series.
     pub after: Option<Box<str>>,
+    /// The expected current revision of the store, if the change was checked against all other series: two nodes must not
+    /// create series with one key at the same time.
+    pub revision: Option<u64>,
 }
 
 impl DescriptionChange {
     /// Whether the change may be written. A description that was changed already is written again.
-    pub fn fits(&self, stored: Option<&str>) -> bool {
-        stored == self.before.as_deref() || stored == self.after.as_deref()
+    pub fn fits(&self, stored: Option<&str>, revision: u64) -> bool {
+        let is_checked = self.revision.is_none_or(|expected| expected == revision);
+        stored == self.after.as_deref() || is_checked && stored == self.before.as_deref()
     }
 }
 

@@ -33,20 +33,34 @@ pub(crate) struct SeriesSync {
     revision: Option<u64>,
 }
 
+impl SeriesSync {
+    pub(crate) fn revision(&self) -> Option<u64> {
+        self.revision
+    }
+}
+
 impl<S: Store> Machine<S> {
     /// Opens all series that the store has descriptions of, or none. From then on the machine can synchronize.
-    pub async fn load_series(&self, read: SpecReader) -> MachineResult<()> {
+    ///
+    /// Returns those that stay closed because their keys could be those of others created at run time: the store may have
+    /// them from a version that allowed it. Of two such series every node opens the first by name.
+    pub async fn load_series(&self, read: SpecReader) -> MachineResult<Vec<MachineError>> {
         let mut sync = self.series_sync.lock().await;
         // A store that issues nothing can still be read, and its floors raised.
         let revision = self.store().check_revision().await.ok();
         self.load_tokens().await?;
         let (registry, report) = self.read_descriptions(read).await?;
-        if let Some(refused) = report.refused.into_iter().next() {
+        let is_of_api = |name: &SeriesName| {
+            registry.get(name.as_str()).is_none_or(|entry| entry.origin == SeriesOrigin::Api)
+        };
+        let meets_another = |refused: &MachineError| matches!(refused, MachineError::KeysMeet { first, second, .. } if is_of_api(first) && is_of_api(second));
+        let (closed, refused): (Vec<_>, Vec<_>) = report.refused.into_iter().partition(meets_another);
+        if let Some(refused) = refused.into_iter().next() {
             return Err(refused);
         }
         *sync = SeriesSync { read: Some(read), revision };
         self.registry.store(registry.into());
-        Ok(())
+        Ok(closed)
     }
 
     /// Takes over the changes of other nodes; concurrent callers share one check of the store.
@@ -138,7 +152,7 @@ impl<S: Store> Machine<S> {
     }
 
     async fn forget_description(&self, series: SeriesName, text: Box<str>) -> MachineResult<()> {
-        let change = DescriptionChange { before: Some(text), after: None };
+        let change = DescriptionChange { before: Some(text), ..DescriptionChange::default() };
         let actor = Actor { caller: "configuration", channel: Channel::Server };
         let operation = self.operation(actor, OperationKind::SeriesRetired, Some(&series));
         let operation = operation.between(change.before.as_deref(), None);

@@ -2,13 +2,15 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bates_core::store::prelude::*;
 use bates_core::{
-    Actor, CreateOutcome, Limits, Machine, MachineError, Promise, PromiseChange, SeriesName, SeriesSpec,
-    SystemRuntime,
+    Actor, CreateOutcome, DescriptionChange, Limits, Machine, MachineError, Promise, PromiseChange, Registry,
+    SeriesName, SeriesSpec, SystemRuntime,
 };
 use bates_testkit::MemoryStore;
+use tokio::runtime::Handle;
 
 use super::machine::spec;
 
@@ -122,6 +124,61 @@ async fn a_start_fails_if_keys_of_the_store_and_of_the_configuration_overlap() {
     }
 }
 
+/// Both find the key free; the store accepts one of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_nodes_create_no_series_with_one_key_at_the_same_time() {
+    let store = Arc::new(MemoryStore::shared());
+    let (one, other) = (node(&store, "fixed:{x}").await, node(&store, "fixed:{x}").await);
+    let is_first = AtomicBool::new(true);
+    let admit = |_: &Registry| {
+        if is_first.swap(false, Ordering::Relaxed) {
+            let create = other.create_series(described("b", "B-{seq} one-key 100"), Actor::library("test"));
+            let created = tokio::task::block_in_place(|| Handle::current().block_on(create));
+            assert_eq!(created, Ok(CreateOutcome::Created));
+        }
+        Ok::<_, MachineError>(())
+    };
+    let late =
+        one.create_series_if(described("a", "A-{seq} one-key 100"), admit, Actor::library("test")).await;
+    assert_eq!(late.unwrap_err().code().name(), "keys_meet");
+    assert!(one.series("a").is_none() && one.series("b").is_some());
+    // A change of another series is no reason to refuse one.
+    is_first.store(true, Ordering::Relaxed);
+    let admit = |_: &Registry| {
+        if is_first.swap(false, Ordering::Relaxed) {
+            let create = other.create_series(described("c", "C-{seq} other-key 100"), Actor::library("test"));
+            tokio::task::block_in_place(|| Handle::current().block_on(create)).unwrap();
+        }
+        Ok::<_, MachineError>(())
+    };
+    let created = one.create_series_if(described("d", "D-{seq} d 100"), admit, Actor::library("test")).await;
+    assert_eq!(created, Ok(CreateOutcome::Created));
+}
+
+/// As an earlier version could leave them.
+#[tokio::test]
+async fn of_two_series_with_one_key_every_node_opens_the_first_and_the_other_can_be_retired() {
+    let store = Arc::new(MemoryStore::shared());
+    let (one, other) = (node(&store, "fixed:{x}").await, node(&store, "elsewhere:{x}").await);
+    one.create_series(described("b", "B-{seq} one-key 100"), Actor::library("test")).await.unwrap();
+    other.create_series(described("a", "A-{seq} a 100"), Actor::library("test")).await.unwrap();
+    let change = DescriptionChange {
+        before: Some("A-{seq} a 100".into()),
+        after: Some("A-{seq} one-key 100".into()),
+        revision: None,
+    };
+    assert_eq!(store.describe("a".parse().unwrap(), change, None).await, Ok(true));
+    let fixed = spec("fixed", "{seq}", Some("fixed:{x}"));
+    let machine = Machine::open(store.clone(), vec![fixed], Arc::new(SystemRuntime)).await.unwrap();
+    let closed = machine.load_series(read).await.unwrap();
+    assert_eq!(closed.iter().map(|error| error.code().name()).collect::<Vec<_>>(), ["keys_meet"]);
+    assert!(machine.series("a").is_some() && machine.series("b").is_none());
+    machine.retire_series(&"b".parse().unwrap(), Actor::library("test")).await.unwrap();
+    assert_eq!(store.descriptions().await.unwrap().len(), 1, "b is retired");
+    let unknown = machine.retire_series(&"b".parse().unwrap(), Actor::library("test")).await;
+    assert_eq!(unknown.unwrap_err().code().name(), "unknown_series");
+}
+
 #[tokio::test]
 async fn a_series_that_one_node_configures_stays_described_for_the_others() {
     let store = Arc::new(MemoryStore::shared());
@@ -175,8 +232,11 @@ async fn a_series_created_again_by_another_node_takes_nothing_from_the_old_range
         if promise != "unique" {
             let from = Promise::Unique;
             let to = promise.parse().unwrap();
-            let described =
-                bates_core::DescriptionChange { before: Some("unique".into()), after: Some(promise.into()) };
+            let described = DescriptionChange {
+                before: Some("unique".into()),
+                after: Some(promise.into()),
+                revision: None,
+            };
             store
                 .change_promise(name.clone(), PromiseChange { from, to }, Some(described), None)
                 .await

@@ -55,7 +55,11 @@ async fn a_store_that_was_left_refuses_floors_adoptions_promises_and_description
             .await
             .unwrap_err(),
         store
-            .describe(name(), DescriptionChange { before: None, after: Some("{}".into()) }, None)
+            .describe(
+                name(),
+                DescriptionChange { after: Some("{}".into()), ..DescriptionChange::default() },
+                None,
+            )
             .await
             .unwrap_err(),
         store.pin(definition("other"), None).await.unwrap_err(),

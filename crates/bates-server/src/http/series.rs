@@ -7,8 +7,8 @@ use axum::body::Body;
 use axum::http::{StatusCode, Uri};
 use bates_api::{Retirement, Series, SeriesDescription, SeriesPage, SeriesPatch};
 use bates_core::{
-    ClientLeaseFilter, CreateOutcome, ErrorCode, MachineError, Promise, Right, SeriesEntry, SeriesName,
-    SeriesOrigin, SeriesPattern, SeriesSpec, Store,
+    ClientLeaseFilter, CreateOutcome, ErrorCode, MachineError, Promise, Registry, Right, SeriesEntry,
+    SeriesName, SeriesOrigin, SeriesPattern, SeriesSpec, Store,
 };
 
 use super::permit::Permit;
@@ -118,14 +118,32 @@ pub(super) async fn create_series<S: Store>(
     let name = parse_series_name(&series)?;
     check_may_create(&permit, &name)?;
     let body = request::read_body(body, BODY_BYTES_MAX, context.body_timeout).await?;
-    let spec = series::build_spec(&request::parse_json(&body)?, name)?;
-    check_definition(&context, &permit, &spec)?;
+    let spec = series::build_spec(&parse_new_description(&body, &permit)?, name)?;
     check_offer("sink", &context.sink_offers, spec.offered_sink.as_deref(), &spec.name)?;
     check_offer("pool", &context.pool_offers, spec.offered_pool.as_deref(), &spec.name)?;
-    let created = context.machine.create_series(spec, permit.actor()).await;
-    let outcome = created.map_err(|error| to_problem(error, &permit))?;
+    // Checked when its turn comes: a caller may wait for the changes of others, and lose its secret meanwhile.
+    let admit = |registry: &Registry| {
+        permit.check_valid().map_err(CreateError::Refused)?;
+        check_definition(registry, &permit, &spec).map_err(CreateError::Refused)
+    };
+    let created = context.machine.create_series_if(spec.clone(), admit, permit.actor()).await;
+    let outcome = created.map_err(|error| match error {
+        CreateError::Refused(problem) => problem,
+        CreateError::Machine(error) => to_problem(error, &permit),
+    })?;
     let status = if outcome == CreateOutcome::Created { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(to_api_series(&*context.series(&series, &permit).await?)?)))
+}
+
+/// A series that names no `scopes_max` gets at most that of its caller.
+fn parse_new_description(body: &[u8], permit: &Permit) -> Result<SeriesDescription> {
+    let mut description: SeriesDescription = request::parse_json(body)?;
+    let named: serde_json::Value = request::parse_json(body)?;
+    if named.pointer("/limits/scopes_max").is_none() {
+        let scopes_max = &mut description.limits.scopes_max;
+        *scopes_max = permit.permissions().definition_limits().scopes_max.min(*scopes_max);
+    }
+    Ok(description)
 }
 
 /// The same answer whether a series of another caller exists or not.
@@ -163,9 +181,21 @@ fn to_problem(error: MachineError, permit: &Permit) -> Problem {
     }
 }
 
-fn check_definition<S: Store>(context: &Context<S>, permit: &Permit, spec: &SeriesSpec) -> Result<()> {
-    let visible = context.visible_series(permit);
-    let others = visible.iter().filter(|entry| *entry.series().name() != spec.name).count();
+enum CreateError {
+    Refused(Problem),
+    Machine(MachineError),
+}
+
+impl From<MachineError> for CreateError {
+    fn from(error: MachineError) -> Self {
+        Self::Machine(error)
+    }
+}
+
+fn check_definition(registry: &Registry, permit: &Permit, spec: &SeriesSpec) -> Result<()> {
+    let is_visible = |entry: &&Arc<SeriesEntry>| permit.check_series(entry.series().name()).is_ok();
+    let visible = registry.entries().filter(is_visible);
+    let others = visible.filter(|entry| *entry.series().name() != spec.name).count();
     Ok(permit.permissions().check_definition(spec, others)?)
 }
 
@@ -188,9 +218,10 @@ pub(super) async fn change_series<S: Store>(
     let name = entry.series().name();
     check_client_leases(&context, name, &patch).await?;
     let change = |spec: &SeriesSpec| {
+        permit.check_valid()?;
         let description = apply_patch(&patch, &parse_description(spec)?)?;
         let spec = series::build_spec(&description, spec.name.clone())?;
-        check_definition(&context, &permit, &spec)?;
+        check_definition(&context.machine.registry(), &permit, &spec)?;
         Ok::<_, Problem>(spec)
     };
     context.machine.change_series(name, change, permit.actor()).await?;
@@ -230,6 +261,6 @@ pub(super) async fn retire_series<S: Store>(
     let name = parse_series_name(&series)?;
     permit.check_series(&name)?;
     permit.permissions().check_all_scopes()?;
-    let closed = context.machine.retire_series(&name, permit.actor()).await?;
+    let closed = context.machine.retire_series_if(&name, || permit.check_valid(), permit.actor()).await?;
     Ok(Json(Retirement { returned: closed.returned, gaps: closed.gaps }))
 }

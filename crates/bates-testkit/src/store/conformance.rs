@@ -34,6 +34,7 @@ macro_rules! conformance {
             the_ledger_lists_exactly_the_issued_positions
             an_unpinned_series_is_granted_nothing
             scopes_are_listed_in_pages
+            a_description_checked_against_an_earlier_revision_is_refused
             retiring_a_series_removes_its_description_and_keeps_its_cursors
             a_promise_is_pinned_and_only_change_promise_changes_it
         ], []);

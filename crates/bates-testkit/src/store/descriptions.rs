@@ -8,7 +8,7 @@ use bates_core::{
 use super::exercise::{DataSet, definition, grant, open_pinned, request, scope_id, series};
 
 pub(super) fn describing(before: Option<&str>, after: Option<&str>) -> DescriptionChange {
-    DescriptionChange { before: before.map(Into::into), after: after.map(Into::into) }
+    DescriptionChange { before: before.map(Into::into), after: after.map(Into::into), revision: None }
 }
 
 pub async fn retiring_a_series_removes_its_description_and_keeps_its_cursors<D: DataSet>(data: &D) {
@@ -44,6 +44,24 @@ pub async fn retiring_a_series_removes_its_description_and_keeps_its_cursors<D: 
     let after = grant(&store, request(scope_id("a"), 10)).await;
     assert_eq!(after.range.from(), before.range.to(), "a series of the same name continues");
     assert!(after.version > before.version, "earlier holders cannot release");
+}
+
+/// Two nodes may find the same key free at the same time.
+pub async fn a_description_checked_against_an_earlier_revision_is_refused<D: DataSet>(data: &D) {
+    let store = open_pinned(data).await;
+    store.pin(definition("invoice"), None).await.expect("a first pin");
+    let checked = Some(store.check_revision().await.expect("a read"));
+    let describe = async |name, after: &str, revision| {
+        let change = DescriptionChange { revision, ..describing(None, Some(after)) };
+        store.describe(series(name), change, None).await
+    };
+    assert_eq!(describe("document", "first", checked).await, Ok(true));
+    if store.is_shared() {
+        assert_eq!(describe("invoice", "second", checked).await, Ok(false), "another series came first");
+    }
+    assert_eq!(describe("document", "first", checked).await, Ok(true), "written already");
+    let checked = Some(store.check_revision().await.expect("a read"));
+    assert_eq!(describe("invoice", "second", checked).await, Ok(true));
 }
 
 pub async fn a_promise_is_pinned_and_only_change_promise_changes_it<D: DataSet>(data: &D) {

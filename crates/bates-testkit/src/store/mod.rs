@@ -41,6 +41,7 @@ pub mod claims {
             grants_of_concurrent_callers_are_disjoint_and_without_holes,
         };
         pub use super::super::descriptions::{
+            a_description_checked_against_an_earlier_revision_is_refused,
             a_promise_is_pinned_and_only_change_promise_changes_it,
             retiring_a_series_removes_its_description_and_keeps_its_cursors,
         };

@@ -188,8 +188,12 @@ async fn fill<A: Store>(from: &A) {
     from.pin(definition("short", true), Some(vec![7; 32])).await.expect("a pin");
     from.pin(definition("invoice", false), None).await.expect("a pin");
     assert_eq!(
-        from.describe(series("invoice"), DescriptionChange { before: None, after: Some("{}".into()) }, None)
-            .await,
+        from.describe(
+            series("invoice"),
+            DescriptionChange { after: Some("{}".into()), ..DescriptionChange::default() },
+            None
+        )
+        .await,
         Ok(true)
     );
     from.grant(request("short", ScopeKey::new([], None).expect("a scope"), GrantPurpose::Hold))

@@ -53,7 +53,10 @@ impl Config {
     /// Takes the series out of the configuration; adds those created at run time, and the pools.
     pub(crate) async fn open_machine<S: Store>(&mut self, store: S) -> anyhow::Result<Arc<Machine<S>>> {
         let machine = Machine::open(Arc::new(store), take(&mut self.series), Arc::new(SystemRuntime)).await?;
-        machine.load_series(bates_server::series::parse_spec).await?;
+        for closed in machine.load_series(bates_server::series::parse_spec).await? {
+            let hint = "it issues no numbers: retire one of the two with DELETE /v1/series/NAME";
+            crate::output::print_note(&format!("{closed}; {hint}"));
+        }
         machine.limit_scopes(self.scopes_in_memory_max);
         open_pools(&machine, self)?;
         Ok(Arc::new(machine))

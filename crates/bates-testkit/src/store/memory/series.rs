@@ -126,8 +126,9 @@ impl Data {
         series: &SeriesName,
         change: DescriptionChange,
     ) -> Result<bool, StoreError> {
+        let revision = self.revision;
         let current = &mut self.series_mut(series)?.description;
-        if !change.fits(current.as_deref()) {
+        if !change.fits(current.as_deref(), revision) {
             return Ok(false);
         }
         *current = change.after;
