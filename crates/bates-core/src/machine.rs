@@ -71,6 +71,7 @@ pub struct Machine<S> {
     pub(crate) tokens: ArcSwap<TokenSet>,
     /// One reader of the store's tokens at a time.
     pub(crate) tokens_loading: Mutex<()>,
+    pub(crate) tokens_adding: Mutex<()>,
     /// For a later ordered series of the same name.
     pub(crate) retired_caching: parking_lot::Mutex<HashMap<SeriesName, Arc<Caching>>>,
 }
@@ -94,6 +95,7 @@ impl<S: Store> Machine<S> {
             pools: RwLock::default(),
             tokens: ArcSwap::from_pointee(TokenSet::from([])),
             tokens_loading: Mutex::default(),
+            tokens_adding: Mutex::default(),
             retired_caching: parking_lot::Mutex::default(),
         })
     }

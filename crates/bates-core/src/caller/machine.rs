@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::token::check_count;
 use super::{
-    Allowance, AllowanceError, CallerToken, SecretDigest, Shortage, TOKENS_MAX, TakenAllowance, TokenChange,
-    TokenError,
+    Allowance, AllowanceError, CallerToken, SecretDigest, Shortage, TakenAllowance, TokenChange, TokenError,
 };
 use crate::audit::Actor;
 use crate::machine::Machine;
@@ -29,11 +29,16 @@ impl<S: Store> Machine<S> {
         Ok(())
     }
 
-    pub async fn add_token(&self, token: CallerToken, actor: Actor<'_>) -> Result<(), TokenError> {
-        let tokens = self.store().tokens().await?;
-        if tokens.len() >= TOKENS_MAX {
-            return Err(TokenError::TooMany);
-        }
+    /// A caller with limited rights may add fewer.
+    pub async fn add_token(
+        &self,
+        token: CallerToken,
+        is_limited: bool,
+        actor: Actor<'_>,
+    ) -> Result<(), TokenError> {
+        // One after the other, so that the count is exact on this node.
+        let _adding = self.tokens_adding.lock().await;
+        check_count(&self.store().tokens().await?, &token.name, is_limited)?;
         let name = token.name.clone();
         let change = TokenChange { name: name.clone(), before: None, after: Some(token) };
         match self.change_token(change, OperationKind::TokenAdded, actor).await {
@@ -50,7 +55,11 @@ impl<S: Store> Machine<S> {
         overlap: Duration,
         actor: Actor<'_>,
     ) -> Result<CallerToken, TokenError> {
-        let after = before.rotated(digest, actor.stamp(self.runtime.now()).at, overlap);
+        let now = self.runtime.now();
+        if let Some(at) = before.expires.filter(|expires| *expires <= now) {
+            return Err(TokenError::Expired { name: before.name, at });
+        }
+        let after = before.rotated(digest, actor.stamp(now).at, overlap);
         let name = before.name.clone();
         let change = TokenChange { name, before: Some(before), after: Some(after.clone()) };
         self.change_token(change, OperationKind::TokenRotated, actor).await?;

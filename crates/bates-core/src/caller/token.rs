@@ -81,10 +81,16 @@ pub enum TokenError {
     Unknown(Box<str>),
     #[error("there is a token {0:?} already: revoke it first, or rotate its secret")]
     Exists(Box<str>),
+    #[error("the configuration file has a token {0:?}: choose another name, or change that token there")]
+    InFile(Box<str>),
+    #[error("token {name:?} expired at {at}: revoke it, and add another")]
+    Expired { name: Box<str>, at: Timestamp },
     #[error("token {0:?} was changed meanwhile: look at it, then try again")]
     ChangedMeanwhile(Box<str>),
     #[error("the store has {TOKENS_MAX} tokens, which is the limit: revoke some")]
     TooMany,
+    #[error("there are {max} tokens named {first_part}.…, which is the limit: revoke some")]
+    TooManyBelow { first_part: Box<str>, max: usize },
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -92,12 +98,32 @@ pub enum TokenError {
 /// Max tokens in the store. Every node keeps them in memory.
 pub const TOKENS_MAX: usize = 10_000;
 
+/// Max tokens that callers with limited rights make below one first part of a name, however deep.
+const TOKENS_BELOW_MAX: usize = 100;
+
+/// Refuses one token more beside those of the store.
+pub(super) fn check_count(tokens: &[CallerToken], name: &str, is_limited: bool) -> Result<(), TokenError> {
+    if tokens.len() >= TOKENS_MAX {
+        return Err(TokenError::TooMany);
+    }
+    let first_part = name.split('.').next().unwrap_or(name);
+    let is_below =
+        |token: &&CallerToken| token.name.strip_prefix(first_part).is_some_and(|rest| rest.starts_with('.'));
+    if is_limited && tokens.iter().filter(is_below).count() >= TOKENS_BELOW_MAX {
+        let first_part = first_part.into();
+        return Err(TokenError::TooManyBelow { first_part, max: TOKENS_BELOW_MAX });
+    }
+    Ok(())
+}
+
 impl TokenError {
     pub const fn code(&self) -> ErrorCode {
         match self {
             Self::Unknown(_) => ErrorCode::UNKNOWN_TOKEN,
-            Self::Exists(_) | Self::ChangedMeanwhile(_) => ErrorCode::TOKEN_EXISTS,
-            Self::TooMany => ErrorCode::TOO_MANY_TOKENS,
+            Self::Exists(_) | Self::InFile(_) | Self::Expired { .. } | Self::ChangedMeanwhile(_) => {
+                ErrorCode::TOKEN_EXISTS
+            }
+            Self::TooMany | Self::TooManyBelow { .. } => ErrorCode::TOO_MANY_TOKENS,
             Self::Store(error) => error.code(),
         }
     }
@@ -106,6 +132,26 @@ impl TokenError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_limited_caller_makes_a_hundred_tokens_below_the_first_part_of_its_name() {
+        let token = |name: String| CallerToken {
+            name: name.into(),
+            grant: Box::default(),
+            digest: [0; 32],
+            previous: None,
+            created: at(0),
+            expires: None,
+        };
+        let nested = |n| if n % 2 == 0 { format!("ten.a{n}") } else { format!("ten.a.b.c{n}") };
+        let mut tokens: Vec<_> = (0..99).map(nested).map(token).collect();
+        tokens.extend((0..200).map(|n| token(format!("tenant.{n}"))));
+        assert_eq!(check_count(&tokens, "ten.a.new", true), Ok(()));
+        tokens.push(token("ten.b".to_owned()));
+        let refused = check_count(&tokens, "ten.a.new", true);
+        assert_eq!(refused, Err(TokenError::TooManyBelow { first_part: "ten".into(), max: 100 }));
+        assert_eq!(check_count(&tokens, "ten.a.new", false), Ok(()), "the operator has no such limit");
+    }
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()

@@ -23,9 +23,6 @@ const DAY_S: u64 = 24 * 60 * 60;
 const OVERLAP_S_MAX: u64 = 30 * DAY_S;
 const EXPIRY_S_MAX: u64 = 36_500 * DAY_S;
 
-/// Max tokens of a tenant.
-const TENANT_TOKENS_MAX: usize = 100;
-
 /// Every node keeps the grants of all tokens in memory.
 const GRANT_BYTES_MAX: usize = 4_096;
 
@@ -132,10 +129,10 @@ pub(super) async fn add_token<S: Store>(
     let permissions = build_permissions(&grant).map_err(bad_token)?;
     check_covers(&permit, &permissions)?;
     if context.access.configured_tokens().iter().any(|(configured, _)| *configured == name) {
-        return Err(TokenError::Exists(name.into()).into());
+        return Err(TokenError::InFile(name.into()).into());
     }
     let expires = expiry(&permit, context.machine.now(), expires_in_s)?;
-    let stored_grant = to_stored_grant(&context, &permit, &grant)?;
+    let stored_grant = to_stored_grant(&grant)?;
     let secret = new_secret()?;
     let token = CallerToken {
         name: name.into(),
@@ -145,7 +142,8 @@ pub(super) async fn add_token<S: Store>(
         created: to_micros(context.machine.now()),
         expires,
     };
-    context.machine.add_token(token.clone(), permit.actor()).await?;
+    let is_limited = !permit.permissions().is_unlimited();
+    context.machine.add_token(token.clone(), is_limited, permit.actor()).await?;
     context.apply_tokens();
     Ok(issued(StatusCode::CREATED, to_api_token(&token, grant), secret))
 }
@@ -166,13 +164,7 @@ fn is_below(permit: &Permit, name: &str) -> bool {
 }
 
 /// The grant as the store keeps it.
-fn to_stored_grant<S: Store>(context: &Context<S>, permit: &Permit, grant: &TokenGrant) -> Result<Box<str>> {
-    let tokens = context.machine.tokens();
-    let own = tokens.iter().filter(|token| is_below(permit, &token.name)).count();
-    if !permit.permissions().is_unlimited() && own >= TENANT_TOKENS_MAX {
-        let detail = format!("this caller has {own} tokens, which is the limit: revoke some");
-        return Err(Problem::new(ErrorCode::TOO_MANY_TOKENS, detail));
-    }
+fn to_stored_grant(grant: &TokenGrant) -> Result<Box<str>> {
     let text = serde_json::to_string(grant).expect("all keys of a grant are strings");
     if text.len() > GRANT_BYTES_MAX {
         let length = text.len();
