@@ -20,11 +20,11 @@ use crate::recall::{RecallArgs, list_nodes};
 /// Move everything from one store to another
 ///
 /// Moves cursors, permutation keys, the ledger, documents and reservations in every state, idempotency keys, gaps,
-/// client leases, audit records, and series created at run time. The old store is marked as left before anything is
-/// copied, and is never served again. The new store is not served until the copy is complete. If the move is
-/// interrupted, run the command again to finish it. Stop the server of a data folder first. Nodes on PostgreSQL stop
-/// issuing and delivering by themselves, and the numbers that they hold in memory become gaps; stop the nodes first
-/// to avoid these gaps.
+/// client leases, audit records, series created at run time, tokens with what they took of the quotas of the day, and
+/// the operations log, which records the move. The old store is marked as left before anything is copied, and is
+/// never served again. The new store is not served until the copy is complete. If the move is interrupted, run the
+/// command again to finish it. Stop the server of a data folder first. Nodes on PostgreSQL stop issuing and delivering
+/// by themselves, and the numbers that they hold in memory become gaps; stop the nodes first to avoid these gaps.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     bates move-store sqlite:bates-data postgres://bates@db/numbers\n  \
