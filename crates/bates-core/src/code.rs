@@ -151,8 +151,8 @@ table! {
         "The store has as many tokens as it may have.",
         "Revoke tokens that are not used.";
     RATE_EXCEEDED: "rate_exceeded", 429, "BUSY", exit 3, burns false,
-        "The caller takes numbers faster than the rate of its token, or has used its quota of the day.",
-        "Wait as long as Retry-After says, or raise the rate or quota of the token.";
+        "The caller takes numbers faster than the rate of its token, or makes more than 300 changes at once, or has used its quota of the day.",
+        "Wait as long as Retry-After says, or raise the rate or quota of the token. If there is no Retry-After, ask for fewer numbers.";
     AMBIGUOUS_NUMBER: "ambiguous_number", 409, "ERR", exit 2, burns false,
         "Several documents have this number, in scopes that the pattern does not show.",
         "Ask by the event id, or name the series.";
@@ -178,17 +178,17 @@ table! {
         "The command has too few arguments, too many, or one that cannot be read.",
         "Compare the call with the documentation.";
     BAD_REQUEST: "bad_request", 400, "ERR", exit 2, burns false,
-        "The request cannot be read: it is not JSON, nested too deeply, or not UTF-8.",
+        "The request cannot be read: it is not JSON, or nested too deeply.",
         "Send one JSON object as the documentation shows it.";
     BAD_BODY: "bad_body", 422, "ERR", exit 2, burns false,
-        "The body is JSON, but has a field that is not known, is missing, or is of the wrong kind.",
+        "The body is not UTF-8, or has a field that is not known, is missing, or is of the wrong kind.",
         "Compare the body with `/docs`.";
     TOO_LARGE: "too_large", 413, "ERR", exit 2, burns false,
         "The body is larger than the limit.",
         "Send less at a time.";
     BAD_NAME: "bad_name", 422, "ERR", exit 2, burns false,
         "The name is not valid for a series, or the path is not UTF-8.",
-        "A name is a lower-case letter, then up to 63 of a-z, 0-9, _ and -.";
+        "A name is a lower-case letter, then up to 63 of a-z, 0-9, _, - and single dots.";
     CROSS_ORIGIN: "cross_origin", 403, "ERR", exit 2, burns false,
         "A page of another site made a browser send this request.",
         "Call the server from a program, or from a page that it serves itself.";

@@ -231,6 +231,19 @@ async fn a_changed_series_returns_its_ranges_before_the_change_is_answered() {
     assert_eq!(machine.levels()[before.series().name()].held, 1, "under the new limits");
 }
 
+/// A caller may have lost its rights while it waited for the changes of others.
+#[tokio::test]
+async fn a_change_that_is_not_admitted_when_its_turn_comes_changes_nothing() {
+    let machine = open(&Arc::default()).await;
+    let actor = Actor::library("test");
+    let refused = || MachineError::TooMany(0);
+    let created = machine.create_series_if(tenant(), |_| Err(refused()), actor).await;
+    assert!(created == Err(refused()) && machine.series("tenant").is_none());
+    machine.create_series_if(tenant(), |_| Ok::<_, MachineError>(()), actor).await.unwrap();
+    let retired = machine.retire_series_if(&"tenant".parse().unwrap(), || Err(refused()), actor).await;
+    assert!(retired.is_err_and(|error| error == refused()) && machine.series("tenant").is_some());
+}
+
 #[tokio::test]
 async fn concurrent_changes_all_take_effect() {
     let machine = Arc::new(open(&Arc::default()).await);

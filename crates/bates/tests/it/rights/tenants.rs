@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::super::audit::ask_as;
 use super::{ACME, Rig};
 
 fn code(answer: &Value) -> &str {
@@ -79,6 +80,27 @@ fn a_tenant_defines_only_below_its_prefix_and_claims_no_key_of_another() {
     let (status, answer) =
         rig.ask("other", "PATCH /v1/series/other.bill", r#"{"limits":{"scopes_max":99000000}}"#);
     assert_eq!((status, code(&answer)), (403, "forbidden"), "{answer}");
+}
+
+#[test]
+fn a_tenant_gets_its_limit_of_scopes_and_no_series_more_however_many_it_asks_for_at_once() {
+    let rig = Rig::start();
+    let grant = json!({ "may": ["read", "define"], "series": ["ten.*"], "scopes_max": 5, "series_max": 3 });
+    let token = json!({ "name": "ten", "grant": grant }).to_string();
+    let (_, token) = rig.ask("shared", "POST /v1/tokens", &token);
+    let (secret, port) = (token["secret"].as_str().expect("a secret"), rig.server.http);
+    let put = |at: usize| {
+        let body = json!({ "pattern": "{seq}" }).to_string();
+        ask_as(port, secret, &format!("PUT /v1/series/ten.a{at}"), &body)
+    };
+    let answers: Vec<(u16, Value)> = std::thread::scope(|scope| {
+        let callers: Vec<_> = (0..12).map(|at| scope.spawn(move || put(at))).collect();
+        callers.into_iter().map(|caller| caller.join().expect("an answer")).collect()
+    });
+    let created: Vec<&Value> =
+        answers.iter().filter(|(status, _)| *status == 201).map(|(_, series)| series).collect();
+    assert_eq!(created.len(), 3, "{answers:?}");
+    assert!(created.iter().all(|series| series["limits"]["scopes_max"] == 5), "{created:?}");
 }
 
 #[test]
