@@ -52,7 +52,10 @@ pub(crate) fn run(arguments: &Arguments) {
 }
 
 fn start(data: &Path) -> Server {
-    Server::from(bates().args(["serve", "--http", "off", "--resp", "127.0.0.1:0", "--data"]).arg(data))
+    let mut command = bates();
+    command.args(["serve", "--http", "off", "--resp", "127.0.0.1:0", "--data"]).arg(data);
+    // Shards fill unevenly, so the limit of all is above their sum.
+    Server::from(command.env("BATES_SCOPES_IN_MEMORY_MAX", "6000000"))
 }
 
 /// Returns new scopes per second.

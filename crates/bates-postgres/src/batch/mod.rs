@@ -10,7 +10,9 @@ pub(crate) mod sql;
 mod unknown;
 mod writes;
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bates_core::ledger::{Outcome, Request};
 use bates_core::{DocumentContent, ScopeId, StoreError, StoreResult};
@@ -41,6 +43,9 @@ struct Job {
     era: u64,
     answer: oneshot::Sender<Outcome>,
 }
+
+/// Batches usually end within some milliseconds.
+const STALLED_AFTER: Duration = Duration::from_millis(10);
 
 /// A generous estimate of the bytes of a document besides its body: number, key, ledger and indexes.
 const ROW_BYTES: usize = 4_096;
@@ -112,9 +117,15 @@ impl Shared {
     ) -> StoreResult<Outcome> {
         let (answer, receiver) = oneshot::channel();
         let era = self.lineage.era();
-        let batch = self.queue.lock().push(scope_id, Job { request, era, answer });
+        let (batch, begins_to_wait) = {
+            let mut queue = self.queue.lock();
+            (queue.push(scope_id, Job { request, era, answer }), queue.begins_to_wait())
+        };
         if let Some(batch) = batch {
             tokio::spawn(run(self.clone(), batch));
+        }
+        if begins_to_wait {
+            tokio::spawn(relieve(self.clone()));
         }
         receiver.await.map_err(|_| store_closed())
     }
@@ -134,6 +145,19 @@ impl Shared {
 
 pub(crate) fn store_closed() -> StoreError {
     StoreError::Unavailable("the store is closed".into())
+}
+
+/// Serves calls that wait for a batch which does not end.
+async fn relieve(shared: Arc<Shared>) {
+    loop {
+        tokio::time::sleep(STALLED_AFTER).await;
+        let next = shared.queue.lock().relieve();
+        match next {
+            ControlFlow::Continue(()) => {}
+            ControlFlow::Break(Some(batch)) => return run(shared, batch).await,
+            ControlFlow::Break(None) => return,
+        }
+    }
 }
 
 /// Serves one batch after the other on a line, as long as calls wait.

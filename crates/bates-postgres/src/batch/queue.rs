@@ -4,11 +4,16 @@
 //! Invariant: a scope is in one batch at a time. Later calls join it once its locks are held, or wait for the next one.
 
 use std::collections::{HashMap, VecDeque};
+use std::ops::ControlFlow;
 
 use bates_core::ScopeId;
 
 /// Max scopes in one batch. More would hold locks longer without making a commit much cheaper.
 const SCOPES_MAX: usize = 1_000;
+
+/// A further batch begins beside those under way only for this many calls for each of them: several small batches cost the
+/// database a multiple of one that is larger.
+const WAITING_MIN: usize = 32;
 
 /// Max bytes of documents in one batch, which PostgreSQL keeps in memory. The last document may exceed it.
 const BYTES_MAX: usize = 8 << 20;
@@ -27,6 +32,13 @@ pub(crate) struct Queue<J> {
     scopes: HashMap<ScopeId, ScopeQueue<J>>,
     free_lines: Vec<i32>,
     lines: i32,
+    /// How many calls the ready scopes have.
+    waiting: usize,
+    under_way: usize,
+    /// How many batches have ended.
+    ended: u64,
+    /// The value of `ended` when the calls that wait now were first left waiting.
+    stalled_at: Option<u64>,
 }
 
 struct ScopeQueue<J> {
@@ -48,18 +60,51 @@ pub(crate) struct Batch<J> {
 impl<J: QueueItem> Queue<J> {
     pub(crate) fn new(lines: usize) -> Self {
         let lines = i32::try_from(lines.max(1)).unwrap_or(i32::MAX);
-        Self { ready: VecDeque::new(), scopes: HashMap::new(), free_lines: (0..lines).rev().collect(), lines }
+        Self {
+            ready: VecDeque::new(),
+            scopes: HashMap::new(),
+            free_lines: (0..lines).rev().collect(),
+            lines,
+            waiting: 0,
+            under_way: 0,
+            ended: 0,
+            stalled_at: None,
+        }
     }
 
-    /// Returns a batch to run if a line is free.
+    /// Returns a batch to run if a line is free, unless few calls wait and a batch is under way.
     pub(crate) fn push(&mut self, scope_id: ScopeId, job: J) -> Option<Batch<J>> {
         let idle = ScopeQueue { jobs: VecDeque::new(), is_under_way: false };
         let waiting = self.scopes.entry(scope_id.clone()).or_insert(idle);
         if waiting.jobs.is_empty() && !waiting.is_under_way {
             self.ready.push_back(scope_id);
         }
+        if !waiting.is_under_way {
+            self.waiting += 1;
+        }
         waiting.jobs.push_back(job);
-        self.next()
+        if self.under_way > 0 && self.waiting < WAITING_MIN * self.under_way { None } else { self.next() }
+    }
+
+    /// Whether calls begin to wait although a line is free: the caller must then call [`Queue::relieve`] after a while.
+    pub(crate) fn begins_to_wait(&mut self) -> bool {
+        let waits = !self.ready.is_empty() && !self.free_lines.is_empty();
+        if !waits || self.stalled_at.is_some() {
+            return false;
+        }
+        self.stalled_at = Some(self.ended);
+        true
+    }
+
+    /// Returns a batch to run if no batch has ended meanwhile: the one under way may wait for locks of a stalled node. Then,
+    /// or if no call waits any more, the caller stops.
+    pub(crate) fn relieve(&mut self) -> ControlFlow<Option<Batch<J>>> {
+        let stalled_at = self.stalled_at.replace(self.ended);
+        if self.ready.is_empty() || self.free_lines.is_empty() || stalled_at == Some(self.ended) {
+            self.stalled_at = None;
+            return ControlFlow::Break(self.next());
+        }
+        ControlFlow::Continue(())
     }
 
     /// Adds calls that came after the batch was formed.
@@ -85,12 +130,14 @@ impl<J: QueueItem> Queue<J> {
             match self.scopes.get_mut(scope_id) {
                 Some(waiting) if !waiting.jobs.is_empty() => {
                     waiting.is_under_way = false;
+                    self.waiting += waiting.jobs.len();
                     self.ready.push_back(scope_id.clone());
                 }
                 _ => drop(self.scopes.remove(scope_id)),
             }
         }
         self.free_lines.push(line);
+        (self.under_way, self.ended) = (self.under_way - 1, self.ended + 1);
         self.next()
     }
 
@@ -105,6 +152,7 @@ impl<J: QueueItem> Queue<J> {
             return None;
         }
         let line = self.free_lines.pop()?;
+        self.under_way += 1;
         let (mut groups, mut room) = (Vec::new(), BYTES_MAX);
         while groups.len() < SCOPES_MAX
             && room > 0
@@ -112,6 +160,7 @@ impl<J: QueueItem> Queue<J> {
         {
             if let Some(waiting) = self.scopes.get_mut(&scope_id) {
                 waiting.is_under_way = true;
+                self.waiting -= waiting.jobs.len();
                 groups.push(Group { scope_id, jobs: waiting.take(&mut room) });
             }
         }
@@ -164,12 +213,38 @@ mod tests {
         let mut queue = Queue::new(2);
         let first = queue.push(scope_id("a"), 1).unwrap();
         assert!(queue.push(scope_id("a"), 2).is_none() && queue.push(scope_id("a"), 3).is_none());
-        let second = queue.push(scope_id("b"), 4);
-        assert_eq!(shown(second.as_ref()), [("scope=b".to_owned(), vec![4])], "another connection is free");
         assert!(queue.push(scope_id("d"), 5).is_none() && queue.push(scope_id("c"), 6).is_none());
-        let third = queue.ended(first.line, &[scope_id("a")]);
+        let second = queue.ended(first.line, &[scope_id("a")]);
         let expected = [("a", vec![2, 3]), ("c", vec![6]), ("d", vec![5])];
-        assert_eq!(shown(third.as_ref()), expected.map(|(scope, jobs)| (format!("scope={scope}"), jobs)));
+        assert_eq!(shown(second.as_ref()), expected.map(|(scope, jobs)| (format!("scope={scope}"), jobs)));
+    }
+
+    #[test]
+    fn a_further_batch_begins_for_many_calls_or_beside_one_that_does_not_end() {
+        let mut queue = Queue::new(8);
+        let first = queue.push(scope_id("a"), 0).unwrap();
+        let calls = u32::try_from(WAITING_MIN).unwrap();
+        let of = |call| scope_id(&format!("b{call:02}"));
+        // Later calls of the scope under way do not count: they join its batch.
+        assert!((0..calls).all(|call| queue.push(scope_id("a"), call).is_none()));
+        assert!((1..calls).all(|call| queue.push(of(call), call).is_none()), "few calls wait");
+        assert!(queue.begins_to_wait() && !queue.begins_to_wait(), "one caller relieves them");
+        let second = queue.push(of(0), 0).unwrap();
+        assert_eq!(second.groups.len(), WAITING_MIN, "enough calls");
+        assert!(
+            (1..2 * calls).all(|call| queue.push(of(call + 100), call).is_none()),
+            "fewer for each batch"
+        );
+        assert!(queue.push(of(100), 0).is_some());
+        assert!(queue.push(scope_id("c"), 1).is_none());
+        assert!(queue.ended(second.line, &[]).is_some(), "a line goes on with all that wait");
+        assert!(queue.push(scope_id("d"), 1).is_none());
+        assert!(queue.relieve().is_continue(), "a batch has ended");
+        let relieved = queue.relieve().break_value().flatten();
+        assert_eq!(shown(relieved.as_ref()), [("scope=d".to_owned(), vec![1])], "no batch ended meanwhile");
+        assert!(queue.relieve().break_value().flatten().is_none(), "no call waits");
+        assert!(queue.push(scope_id("e"), 1).is_none() && queue.begins_to_wait());
+        assert!(queue.ended(first.line, &[scope_id("a")]).is_some());
     }
 
     #[test]
@@ -231,8 +306,10 @@ mod tests {
         let batch = queue.push(scope_id("a"), 1).unwrap();
         let fresh = queue.fresh_line();
         assert!(queue.ended(fresh, &[scope_id("a")]).is_none());
-        let lines: Vec<i32> =
-            ["a", "b", "c"].map(|scope| queue.push(scope_id(scope), 1).unwrap().line).to_vec();
+        let lines = ["a", "b", "c"].map(|scope| {
+            let batch = queue.push(scope_id(scope), 1);
+            batch.or_else(|| queue.next()).unwrap().line
+        });
         assert!(lines.contains(&fresh) && !lines.contains(&batch.line), "{lines:?}");
     }
 }
