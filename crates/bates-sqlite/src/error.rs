@@ -1,7 +1,7 @@
 //! Why a folder could not be opened as a store, and whether numbering may continue after an error of SQLite.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bates_core::StoreError;
 use rusqlite::ffi::ErrorCode;
@@ -17,7 +17,8 @@ pub enum OpenError {
     InUseHere(PathBuf),
     #[error(
         "every user of this machine can read {file}, and so predict numbers of shuffled series: run `chmod -R o= \
-         {folder}` and start again"
+         {}` and start again",
+        quoted(folder)
     )]
     NotPrivate { folder: PathBuf, file: PathBuf },
     #[error("{0} holds no store: bates.db is missing")]
@@ -51,6 +52,13 @@ pub enum OpenError {
     Io { doing: &'static str, path: PathBuf, error: io::Error },
     #[error("cannot open the database: {0}")]
     Sqlite(#[from] rusqlite::Error),
+}
+
+/// A path as a shell reads it.
+fn quoted(path: &Path) -> String {
+    let path = path.display().to_string();
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:@%".contains(&byte);
+    if path.bytes().all(is_plain) { path } else { format!("'{}'", path.replace('\'', r"'\''")) }
 }
 
 /// Why a store may lack commits whose numbers were issued.
@@ -124,4 +132,18 @@ pub(crate) fn write_error(error: &rusqlite::Error) -> StoreError {
 /// A failed read changes nothing.
 pub(crate) fn read_error(error: &rusqlite::Error) -> StoreError {
     StoreError::Unavailable(error.to_string().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_quoted_where_a_shell_would_split_or_expand_it() {
+        for (path, shown) in
+            [("/var/lib/bates", "/var/lib/bates"), ("my dir", "'my dir'"), ("a'b", r"'a'\''b'")]
+        {
+            assert_eq!(quoted(Path::new(path)), shown);
+        }
+    }
 }

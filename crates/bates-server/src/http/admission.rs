@@ -103,7 +103,12 @@ impl Settings {
         let caller = self.authenticate(request.headers(), peer, slot)?.or_else(contract_caller);
         let Some(caller) = caller else {
             self.count_stranger(slot)?;
-            let detail = "send the header Authorization: Bearer <secret>";
+            let detail = if has_no_secret {
+                "send the header Authorization: Bearer <secret>"
+            } else {
+                "the secret of this request is not known: it is wrong, was revoked or has expired, or the header is not \
+                 Authorization: Bearer <secret>"
+            };
             return Err(Problem::new(ErrorCode::UNAUTHORIZED, detail).into());
         };
         slot.set_authenticated(!is_open);

@@ -1,6 +1,7 @@
 //! Reads requests: bodies within their size limits, numbers requested in a body or a query, and accepted media types.
 
 use std::error::Error;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -97,9 +98,18 @@ pub(super) async fn read_body(body: Body, bytes_max: usize, timeout: Duration) -
     match tokio::time::timeout(timeout, to_bytes(body, bytes_max)).await {
         Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(error)) if error.source().is_some_and(<dyn Error>::is::<LengthLimitError>) => Err(too_big()),
+        Ok(Err(error)) if is_out_of_memory(&error) => {
+            let detail = "the memory for requests is used up; this body was not read to its end";
+            Err(Problem::new(ErrorCode::OVERLOADED, detail))
+        }
         Ok(Err(_)) => Err(unreadable("the body is incomplete, or its chunked encoding is invalid")),
         Err(_) => Err(unreadable("the body did not arrive in time")),
     }
+}
+
+fn is_out_of_memory(error: &(dyn Error + 'static)) -> bool {
+    let is = |error: &io::Error| error.kind() == io::ErrorKind::OutOfMemory;
+    error.downcast_ref().is_some_and(is) || error.source().is_some_and(is_out_of_memory)
 }
 
 /// Whether a JSON text has the escape `\u0000`, which PostgreSQL does not store in a text.

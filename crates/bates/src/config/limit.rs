@@ -18,6 +18,13 @@ impl Limit {
         }
     }
 
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Rate => "rate per second",
+            Self::Quota => "quota per day",
+        }
+    }
+
     const fn max(self) -> u64 {
         match self {
             Self::Rate => RATE_MAX,
@@ -32,7 +39,13 @@ pub(crate) fn parse_limit(limit: Limit, text: &str) -> Result<u64, String> {
     let count: Option<u64> = count.parse().ok().filter(|count| (1..=limit.max()).contains(count));
     match count.filter(|_| unit == limit.unit()) {
         Some(count) => Ok(count),
-        None => Err(format!("expected a number from 1 to {}, such as 5000/{}", limit.max(), limit.unit())),
+        None => {
+            let (max, unit) = (limit.max(), limit.unit());
+            Err(format!(
+                "{text:?} is no {}: expected a number from 1 to {max}, such as 5000/{unit}",
+                limit.name()
+            ))
+        }
     }
 }
 
