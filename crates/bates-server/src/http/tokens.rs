@@ -96,10 +96,8 @@ fn check_covers(permit: &Permit, permissions: &Permissions) -> Result<()> {
             "a caller with a rate or a quota makes no tokens: each would have a rate and a quota of its own";
         return Err(Problem::new(ErrorCode::FORBIDDEN, detail));
     }
-    if permit.permissions().covers(permissions) {
-        return Ok(());
-    }
-    let detail = "the token would have more rights, series, scopes, numbers or definitions than the caller that makes it";
+    let Some(what) = permit.permissions().first_beyond(permissions) else { return Ok(()) };
+    let detail = format!("the token would have more {what} than the caller that makes it: limit it likewise");
     Err(Problem::new(ErrorCode::FORBIDDEN, detail))
 }
 

@@ -187,7 +187,7 @@ fn print(out: &mut Output, lines: &[ChainLine]) -> Result<()> {
             let checked = count_of(*records, "record");
             writeln!(out, "{GOOD}ok{GOOD:#}  {chain}: {checked}{removed}; head {number} {digest}")?;
         } else {
-            writeln!(out, "{BAD}no{BAD:#}  {chain}{removed}:")?;
+            writeln!(out, "{BAD}no{BAD:#}  {chain}:")?;
             faults.iter().try_for_each(|fault| writeln!(out, "    {fault}"))?;
         }
     }
