@@ -79,7 +79,7 @@ pub struct DefinitionLimits {
     pub series_max: usize,
     /// Of one series.
     pub scopes_max: u64,
-    /// Restricted words of one series.
+    /// Restricted words and forbidden prefixes of one series.
     pub words_max: usize,
 }
 
@@ -273,8 +273,8 @@ impl Permissions {
         }
         within("scopes_max", spec.limits.scopes_max, limits.scopes_max)?;
         within(
-            "the number of restricted words",
-            to_u64(spec.reject.restricted().count()),
+            "the number of restricted words and not_start_with entries",
+            to_u64(spec.reject.given_count()),
             to_u64(limits.words_max),
         )
     }

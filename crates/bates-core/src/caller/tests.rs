@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use bates_pattern::Reject;
+
 use super::*;
 
 fn name(text: &str) -> SeriesName {
@@ -49,6 +51,23 @@ fn a_series_that_may_not_be_read_does_not_exist_and_one_that_may_be_read_is_refu
             let denial = permissions.check(right, &other).expect_err("another tenant's series");
             assert_eq!(denial, Denial::UnseenSeries("other.invoice".into()));
         }
+    }
+}
+
+#[test]
+fn forbidden_prefixes_and_repeated_words_count_as_words() {
+    let limits = DefinitionLimits { words_max: 3, ..DefinitionLimits::default() };
+    let permissions = Permissions::new(Rights::ALL, patterns(&["acme.*"])).with_limits(limits);
+    let check = |rules: &str, words: &[&str]| {
+        let reject = Reject::default().with_digits(rules.parse().expect("rules")).with_restricted(words);
+        let reject = reject.expect("words");
+        permissions.check_definition(&SeriesSpec { reject, ..SeriesSpec::new(name("acme.a"), "{seq:9}") }, 0)
+    };
+    assert_eq!(check("openg2p", &["1", "2", "3"]), Ok(()));
+    assert_eq!(check("openg2p:not_start_with=4|5", &["1"]), Ok(()));
+    for refused in [check("openg2p", &["1"; 4]), check("openg2p:not_start_with=4|5|6", &["1"])] {
+        let what = "the number of restricted words and not_start_with entries";
+        assert_eq!(refused, Err(Denial::BeyondLimit { what, value: 4, limit: 3 }));
     }
 }
 
