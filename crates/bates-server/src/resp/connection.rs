@@ -116,10 +116,11 @@ impl<S: Store> Connection<S> {
     /// Executes every command that has arrived completely. Returns whether the connection stays open.
     async fn execute(&mut self, stream: &mut Stream, stop: &watch::Receiver<bool>) -> io::Result<bool> {
         let (mut at, mut prefetched_to) = (0, 0);
-        if self.session.end_invalid_caller() {
-            self.reader.set_limits(self.session.limits());
-        }
         let is_open = loop {
+            // Before each command: a pipeline may go on for minutes after its secret was revoked.
+            if self.session.end_invalid_caller() {
+                self.reader.set_limits(self.session.limits());
+            }
             let begun_at = at;
             match self.step(&mut at) {
                 None => break true,

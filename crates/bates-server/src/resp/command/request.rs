@@ -226,13 +226,19 @@ impl Action {
             Self::Take(_) if !entry.numbers_are_positions() => refuse_increment(reply, entry),
             // All or none: the answer is only the last number.
             Self::Take(count) => {
-                let take = async { Ok::<_, Refusal>(machine.take(entry, params, count, actor).await?) };
+                let take = async {
+                    check_valid(caller)?;
+                    Ok::<_, Refusal>(machine.take(entry, params, count, actor).await?)
+                };
                 let taken = caller.take_within_allowance(machine, count, take, |_| count).await;
                 incr::answer(reply, &taken?);
             }
             Self::Pop(count) => {
                 let wanted = count.unwrap_or(1);
-                let take = async { Ok::<_, Refusal>(machine.next(entry, params, wanted, actor).await?) };
+                let take = async {
+                    check_valid(caller)?;
+                    Ok::<_, Refusal>(machine.next(entry, params, wanted, actor).await?)
+                };
                 let got = |numbers: &Numbers| numbers.len() as u64;
                 let numbers = caller.take_within_allowance(machine, wanted, take, got).await;
                 lpop::answer(reply, count, &numbers?);
@@ -242,6 +248,15 @@ impl Action {
         }
         Ok(())
     }
+}
+
+/// The caller's secret may have ended while the request waited for the store.
+fn check_valid(caller: &Caller) -> Result<(), Refusal> {
+    if !caller.has_ended() {
+        return Ok(());
+    }
+    let sentence = "the secret of this connection was revoked, replaced or has expired".to_owned();
+    Err(Refusal { code: ErrorCode::UNAUTHORIZED, sentence })
 }
 
 /// Why a command was refused.
