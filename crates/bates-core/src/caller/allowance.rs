@@ -123,12 +123,18 @@ pub struct QuotaRequest {
     pub slice: u64,
 }
 
-/// Memory has no answer: the store must be asked for a slice of the quota.
+/// Why numbers cannot be taken off an allowance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shortage {
+    /// No wait is long enough.
+    TooMany,
     Rate(Duration),
+    /// Memory has no answer: the store must be asked for a slice of the quota.
     Quota,
 }
+
+/// A request for more than the rate allows in this time is refused: the next ones would wait for hours.
+const REQUEST_SECONDS_MAX: u64 = 60 * 60;
 
 impl Allowance {
     pub fn new(limits: CallerLimits) -> Self {
@@ -147,6 +153,9 @@ impl Allowance {
     /// Takes `count` numbers off the allowance. A request passes if earlier ones are paid off, and may itself be larger than
     /// the rate: the next ones wait for it. One second may be taken at once.
     pub fn try_take(&self, count: u64, now: Duration) -> Result<TakenAllowance, Shortage> {
+        if self.limits.rate.is_some_and(|rate| count > rate.saturating_mul(REQUEST_SECONDS_MAX)) {
+            return Err(Shortage::TooMany);
+        }
         let day_ends = match self.limits.quota {
             None => Duration::MAX,
             Some(_) => self.take_from_slice(count, now).ok_or(Shortage::Quota)?,
@@ -248,6 +257,15 @@ mod tests {
             Ok(()),
             "numbers that were given back cost nothing"
         );
+    }
+
+    #[test]
+    fn a_request_for_more_than_an_hour_of_the_rate_is_refused_and_takes_nothing() {
+        let allowance = Allowance::new(CallerLimits { rate: Some(10), quota: Some(100_000) });
+        allowance.add_slice(QuotaDraw { granted: 100_000, day_ends_in: millis(1_000) }, Duration::ZERO);
+        assert_eq!(allowance.try_take(36_001, Duration::ZERO), Err(Shortage::TooMany));
+        assert!(allowance.try_take(36_000, Duration::ZERO).is_ok());
+        assert_eq!(allowance.slice.lock().left, 64_000);
     }
 
     #[test]

@@ -19,6 +19,7 @@ tokens:
 series:
   ticket: { pattern: "{seq}", key: "ticket:{name}" }
   bill: { pattern: "B-{seq}", promise: gapless }
+  bulk: { pattern: "{seq}", key: "bulk", limits: { lease_min: 2000000, lease_max: 2000000 } }
 "#;
 
 /// How many of these many requests for one number were answered, over both protocols in turn.
@@ -80,6 +81,18 @@ fn a_rate_refuses_with_busy_and_a_time_to_wait() {
     // A refusal takes no number: the gapless series goes on without a hole.
     let (_, next): (_, Value) = ask_as(node.http, SHARED, "POST /v1/series/bill/next", "");
     assert_eq!(next, json!({ "ids": ["B-1001"] }));
+}
+
+#[test]
+fn numbers_in_memory_are_refused_beyond_an_hour_of_the_rate_too() {
+    let cluster = Cluster::start_with(CONFIGURATION);
+    let node = cluster.node();
+    assert_eq!(node.redis_cli(&["--no-auth-warning", "-a", SHARED, "INCR", "bulk"]), "1");
+    let mut client = Client::connect(node.port).unwrap();
+    client.send(&["AUTH", "the slow one"]).unwrap();
+    let refused = client.send(&["INCRBY", "bulk", "1000000"]).unwrap();
+    assert!(refused.contains("more than an hour's at this caller's rate of 10"), "{refused}");
+    assert_eq!(client.send(&["INCRBY", "bulk", "36000"]).unwrap(), ":36001");
 }
 
 #[test]
