@@ -73,6 +73,11 @@ impl<S: Store> Machine<S> {
         allowance.try_take(count, self.elapsed()).ok()
     }
 
+    /// How many numbers a caller could take now one by one, without the store.
+    pub fn allowance_at_hand(&self, allowance: &Allowance) -> u64 {
+        allowance.at_hand(self.elapsed())
+    }
+
     /// Takes numbers off the allowance of a caller, drawing from its quota if this node's slice is used up.
     pub async fn take_allowance(
         &self,

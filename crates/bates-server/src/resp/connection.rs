@@ -182,19 +182,26 @@ impl<S: Store> Connection<S> {
     }
 
     /// Starts fetching numbers for the command at `at`, which waits, and for those after it, so that all share a commit.
-    /// Returns where it stopped.
+    /// Returns where it stopped: at the latest where the caller's rate or quota ends, because a refused command must not
+    /// create a scope.
     fn prefetch(&self, mut at: usize) -> usize {
         let mut reader = Reader::new(self.session.limits());
         let mut scopes = Vec::new();
+        let mut allowed = self.session.caller().allowance_at_hand(&self.machine);
         for _ in 0..PREFETCH_MAX {
             match reader.read(&self.input[at..]) {
                 Ok(Progress::Command(command)) => {
-                    at += command.consumed();
+                    let consumed = command.consumed();
                     match command::look_ahead(command, &self.session, &self.machine) {
-                        Ahead::Numbers(entry, scope) => scopes.push((entry, scope)),
+                        Ahead::Numbers { count, .. } if count > allowed => break,
+                        Ahead::Numbers { entry, scope, count } => {
+                            allowed -= count;
+                            scopes.push((entry, scope));
+                        }
                         Ahead::Login => break,
                         Ahead::Other => {}
                     }
+                    at += consumed;
                 }
                 Ok(Progress::Empty { consumed }) => at += consumed,
                 // Handled when it is executed.

@@ -96,6 +96,25 @@ fn numbers_in_memory_are_refused_beyond_an_hour_of_the_rate_too() {
 }
 
 #[test]
+fn refused_commands_of_a_pipeline_create_no_scopes() {
+    let cluster = Cluster::start_with(CONFIGURATION);
+    let node = cluster.node();
+    for (secret, answered_max) in [("the slow one", 100), ("the small one", 100)] {
+        let mut client = Client::connect(node.port).unwrap();
+        client.send(&["AUTH", secret]).unwrap();
+        let mark = secret.replace(' ', "-");
+        let pipeline: String = (0..600).map(|at| format!("INCR ticket:{mark}-{at}\r\n")).collect();
+        client.stream.get_mut().write_all(pipeline.as_bytes()).unwrap();
+        let answers: Vec<String> = (0..600).map(|_| client.line().unwrap()).collect();
+        let answered = answers.iter().filter(|answer| answer.starts_with(':')).count();
+        assert!((10..=answered_max).contains(&answered), "{secret}: {answered} of 600");
+        let sql = format!("SELECT count(*) FROM bates.cursor WHERE scope LIKE 'name={mark}-%'");
+        let scopes: usize = cluster.query(&sql).parse().unwrap();
+        assert_eq!(scopes, answered, "{secret}");
+    }
+}
+
+#[test]
 fn numbers_that_a_caller_did_not_get_cost_nothing() {
     let cluster = Cluster::start_with(
         "secret: the shared secret\ntokens:\n  t: { secret: the t one, may: [take], rate: 100/s, quota: 1000/day }\nseries:\n  \
