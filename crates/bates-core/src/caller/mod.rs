@@ -197,6 +197,12 @@ impl Permissions {
         &self.series
     }
 
+    /// Whether the caller could define a series with this key. Only such a key is looked up in the store if this node does
+    /// not know it: otherwise the time would tell which keys other callers have.
+    pub fn owns_key(&self, key: &str) -> bool {
+        self.series.owns_key(key)
+    }
+
     /// Whether this caller may use a series so. On the hot path.
     #[inline]
     pub fn check(&self, right: Right, series: &SeriesName) -> Result<(), Denial> {

@@ -86,6 +86,15 @@ impl SeriesSet {
         }
     }
 
+    /// Whether a caller that is limited to this set may define keys like this one.
+    pub(super) fn owns_key(&self, key: &str) -> bool {
+        let begins = |pattern: &SeriesPattern| {
+            let prefix = pattern.0.strip_suffix(".*").unwrap_or(&pattern.0);
+            key.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(':'))
+        };
+        self.patterns().is_none_or(|patterns| patterns.iter().any(begins))
+    }
+
     /// What the Redis keys of a series must begin with: `acme:` for the pattern `acme.*`, `document:` for `document`.
     pub(super) fn key_prefix(&self, name: &SeriesName) -> Option<String> {
         let pattern = self.patterns()?.iter().find(|pattern| pattern.matches(name.as_str()))?;

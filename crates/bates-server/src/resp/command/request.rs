@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use bates_api::Day;
 use bates_core::{
-    Actor, AllowanceError, Denial, ErrorCode, Machine, NextError, Numbers, Peek, Right, ScopeParams,
-    SeriesEntry, Store,
+    Actor, AllowanceError, Denial, ErrorCode, Machine, NextError, Numbers, Peek, Permissions, Right,
+    ScopeParams, SeriesEntry, SeriesName, Store,
 };
 use bates_pattern::Date;
 
@@ -67,6 +67,15 @@ impl Action {
         Outcome::Deferred(Request { target: Target::Key(key.into()), action: self, right: None })
     }
 
+    /// Of a key that this node does not know. One that another caller may have is answered at once, as if it were known.
+    pub(super) fn defer_unknown(self, key: &str, call: &mut Call<'_>) -> Outcome {
+        if call.session.caller().permissions().owns_key(key) {
+            return self.defer(key);
+        }
+        refuse_key(&mut call.reply(), key.as_bytes());
+        Outcome::Answered
+    }
+
     pub(super) fn defer_by_key(self, call: &mut Call<'_>) -> Outcome {
         call.key().map_or(Outcome::Answered, |key| self.defer(key))
     }
@@ -115,13 +124,27 @@ impl Target {
         if let Self::Series { date, .. } = self { date.map(Day::date) } else { None }
     }
 
-    /// Also finds a series that another node has just created.
-    async fn find<S: Store>(&self, machine: &Machine<S>) -> Option<Arc<SeriesEntry>> {
+    /// Also finds a series that another node has just created, if the caller could see it. A name or key of other callers
+    /// is answered at once: the time of a look-up in the store would tell whether this node knows it.
+    async fn find<S: Store>(
+        &self,
+        permissions: &Permissions,
+        right: Option<Right>,
+        machine: &Machine<S>,
+    ) -> Option<Arc<SeriesEntry>> {
         match self {
-            Self::Series { name, .. } => machine.series_or_sync(&String::from_utf8_lossy(name)).await,
+            Self::Series { name, .. } => {
+                let name: SeriesName = std::str::from_utf8(name).ok()?.parse().ok()?;
+                let denial = right.and_then(|right| permissions.check(right, &name).err());
+                if matches!(denial, Some(Denial::UnseenSeries(_))) {
+                    return None;
+                }
+                machine.series_or_sync(name.as_str()).await
+            }
             Self::Key(key) => {
-                if let Some(entry) = machine.series_by_key(key) {
-                    return Some(entry);
+                let entry = machine.series_by_key(key);
+                if entry.is_some() || !permissions.owns_key(key) {
+                    return entry;
                 }
                 // If the store fails, look again: another task may have synchronized meanwhile.
                 let _ = machine.sync_series().await;
@@ -197,7 +220,10 @@ impl Request {
     ) {
         let Self { target, action, right } = self;
         let mut reply = Reply::new(out, session.protocol);
-        let Some(entry) = target.find(machine).await else { return target.refuse(&mut reply) };
+        let permissions = session.caller().permissions();
+        let Some(entry) = target.find(permissions, right, machine).await else {
+            return target.refuse(&mut reply);
+        };
         if let Some(right) = right
             && let Err(denial) = target.check(session, right, &entry)
         {

@@ -2,7 +2,12 @@
 
 use serde_json::{Value, json};
 
+use super::super::audit::ask_as;
+use super::super::cluster::Cluster;
+use super::super::running::{Client, Server};
 use super::{ACME, Rig};
+
+const SHARED: &str = "the shared secret";
 
 fn code(answer: &Value) -> &str {
     answer["code"].as_str().unwrap_or_default()
@@ -43,6 +48,63 @@ fn a_series_of_another_tenant_is_answered_like_one_that_does_not_exist() {
         assert_eq!(answer("acme:count"), answer("acme:missing"), "{command:?}");
     }
     assert_eq!(rig.command(ACME, &["INCR", "acme:count"]), ":1", "nothing was taken");
+}
+
+/// Whether a node learns of a series that another node has just created, when a caller asks for it. A look-up in the store
+/// takes much longer than an answer from memory, so it must not depend on what other callers have.
+fn looks_up(nodes: &[Server; 2], name: &str, ask: impl Fn(&Server, &str)) -> bool {
+    let knows = |node: &Server, name: &str| {
+        let (_, series) = ask_as(node.http, SHARED, "GET /v1/series?limit=1000", "");
+        series["series"].as_array().expect("a list").iter().any(|series| series["name"] == name)
+    };
+    // Nodes synchronize each second: if that happens in between, try again.
+    (0..20).all(|attempt| {
+        let name = format!("{name}_{attempt}");
+        let body = json!({
+            "pattern": "{seq:9}{check:verhoeff}", "order": "shuffled", "key": name.replace('.', ":"),
+        });
+        let (status, answer) =
+            ask_as(nodes[0].http, SHARED, &format!("PUT /v1/series/{name}"), &body.to_string());
+        assert_eq!(status, 201, "{answer}");
+        ask(&nodes[1], &name);
+        knows(&nodes[1], &name)
+    })
+}
+
+#[test]
+fn a_name_or_key_of_another_tenant_is_never_looked_up_in_the_store() {
+    let cluster = Cluster::start_with(
+        "secret: the shared secret\ntokens:\n  \
+         acme: { secret: the acme one, may: [read, take], series: [\"acme.*\"] }\n  \
+         other: { secret: the other one, may: [read, take], series: [\"other.*\"] }\n",
+    );
+    let nodes = [cluster.node(), cluster.node()];
+    let command = |node: &Server, secret: &str, words: &[&str]| {
+        let mut client = Client::connect(node.port).expect("a connection");
+        client.send(&["AUTH", secret]).expect("an answer");
+        client.send(words).expect("an answer");
+    };
+    let get =
+        |node: &Server, secret: &str, path: &str| drop(ask_as(node.http, secret, &format!("GET {path}"), ""));
+    let key = |name: &str| name.replace('.', ":");
+    let asks: [(&str, &dyn Fn(&Server, &str, &str)); 5] = [
+        ("incr", &|node, secret, name| command(node, secret, &["INCR", &key(name)])),
+        ("lpop", &|node, secret, name| command(node, secret, &["LPOP", &key(name), "2"])),
+        ("exists", &|node, secret, name| command(node, secret, &["EXISTS", &key(name)])),
+        ("peek", &|node, secret, name| command(node, secret, &["BATES.PEEK", name])),
+        ("http", &|node, secret, name| get(node, secret, &format!("/v1/series/{name}/peek"))),
+    ];
+    for (what, ask) in asks {
+        let name = |of: &str| format!("acme.{what}_{of}");
+        assert!(looks_up(&nodes, &name("own"), |node, name| ask(node, "the acme one", name)), "{what}");
+        assert!(!looks_up(&nodes, &name("other"), |node, name| ask(node, "the other one", name)), "{what}");
+    }
+    // The name of an ID type has no dots.
+    let id_type = |node: &Server, secret: &str, name: &str| {
+        get(node, secret, &format!("/v1/idgenerator/{name}/id/validate/1234567890"));
+    };
+    assert!(looks_up(&nodes, "citizen_own", |node, name| id_type(node, SHARED, name)));
+    assert!(!looks_up(&nodes, "citizen_other", |node, name| id_type(node, "the other one", name)));
 }
 
 #[test]
@@ -165,7 +227,7 @@ fn a_token_that_is_limited_to_scopes_uses_and_sees_only_these() {
 #[test]
 fn without_a_secret_only_loopback_names_and_listed_hosts_are_served() {
     let data = tempfile::tempdir().expect("a folder");
-    let server = super::Server::start_with(data.path(), "127.0.0.1:0", &[("BATES_HOSTS", "bates.internal")]);
+    let server = Server::start_with(data.path(), "127.0.0.1:0", &[("BATES_HOSTS", "bates.internal")]);
     let status = |host: &str, path: &str| {
         let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
         crate::http::exchange(server.http, request.as_bytes()).0
