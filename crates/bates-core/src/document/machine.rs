@@ -42,6 +42,8 @@ pub enum DocumentError {
     NoSink(Box<str>),
     #[error("idempotency key {0:?} was used in this series for another request")]
     KeyReused(Box<str>),
+    #[error("idempotency key {0:?} was not used in this series before")]
+    KeyUnused(Box<str>),
     /// Another attempt fails in the same way.
     #[error("the idempotency key cannot be kept: {0}")]
     BadKey(Box<str>),
@@ -60,7 +62,7 @@ impl DocumentError {
             Self::Issue(error) => error.code(),
             Self::NoSink(_) => ErrorCode::NO_SINK,
             Self::KeyReused(_) => ErrorCode::KEY_REUSED,
-            Self::BadKey(_) => ErrorCode::BAD_ARGUMENTS,
+            Self::BadKey(_) | Self::KeyUnused(_) => ErrorCode::BAD_ARGUMENTS,
             Self::TooDeep { .. } => ErrorCode::BAD_DOCUMENT,
             Self::AllRejected { .. } => ErrorCode::ALL_REJECTED,
         }
@@ -99,6 +101,7 @@ struct AssignArgs<'a> {
     params: ScopeParams<'a>,
     content: DocumentContent,
     idempotency: Option<Idempotency>,
+    only_repeats: bool,
     caller: &'a str,
 }
 
@@ -112,7 +115,29 @@ impl<S: Store> Machine<S> {
         idempotency: Option<Idempotency>,
         caller: &str,
     ) -> AssignResult {
-        let args = AssignArgs { params, content, idempotency, caller };
+        self.assign_args(entry, AssignArgs { params, content, idempotency, only_repeats: false, caller })
+            .await
+    }
+
+    /// The number that a request with this idempotency key got earlier. Numbers nothing.
+    pub async fn find_assignment(
+        &self,
+        entry: &SeriesEntry,
+        params: ScopeParams<'_>,
+        content: DocumentContent,
+        idempotency: Idempotency,
+        caller: &str,
+    ) -> Result<Option<Assignment>, DocumentError> {
+        let idempotency = Some(idempotency);
+        let args = AssignArgs { params, content, idempotency, only_repeats: true, caller };
+        match self.assign_args(entry, args).await {
+            Ok(assignment) => Ok(Some(assignment)),
+            Err(DocumentError::KeyUnused(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn assign_args(&self, entry: &SeriesEntry, args: AssignArgs<'_>) -> AssignResult {
         if !entry.series.is_retired() {
             let assigned = self.assign_in(entry, args).await;
             if matches!(&assigned, Err(DocumentError::Issue(error)) if error.is_outdated()) {
@@ -124,12 +149,15 @@ impl<S: Store> Machine<S> {
         // The series was changed since the caller looked it up: assign with its current entry.
         match self.replacement_of(&entry.series).await {
             Some(current) => Box::pin(self.assign_in(&current, args)).await,
-            None => Err(self.dispenser.refusal(&entry.series, self.open_scope(entry, params)?.key()).into()),
+            None => {
+                let scope = self.open_scope(entry, args.params)?;
+                Err(self.dispenser.refusal(&entry.series, scope.key()).into())
+            }
         }
     }
 
     async fn assign_in(&self, entry: &SeriesEntry, args: AssignArgs<'_>) -> AssignResult {
-        let AssignArgs { params, content, idempotency, caller } = args;
+        let AssignArgs { params, content, idempotency, only_repeats, caller } = args;
         let is_document = matches!(content, DocumentContent::Document(_));
         if is_document && !entry.spec.has_sink {
             return Err(DocumentError::NoSink(entry.series.name().as_str().into()));
@@ -149,6 +177,7 @@ impl<S: Store> Machine<S> {
             scope: Arc::new(scope),
             document_id: self.runtime.new_id(),
             idempotency,
+            only_repeats,
             content,
             caller: caller.into(),
             audit_stamp: self.document_stamp(entry, channel, caller),
@@ -287,6 +316,7 @@ fn to_error(scope_id: &ScopeId, end: u64, key: Option<Box<str>>, error: AssignEr
     match error {
         AssignError::Grant(error) => IssueError::from_grant(scope_id, 1, end, error).into(),
         AssignError::KeyReused => DocumentError::KeyReused(key.unwrap_or_default()),
+        AssignError::KeyUnused => DocumentError::KeyUnused(key.unwrap_or_default()),
         AssignError::BadKey(reason) => DocumentError::BadKey(reason),
         AssignError::Rejected { positions } => DocumentError::AllRejected { positions },
     }

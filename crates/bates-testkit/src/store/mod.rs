@@ -71,6 +71,7 @@ pub mod claims {
         pub use super::super::outbox::{
             a_refused_document_writes_nothing_and_frees_its_key,
             a_repeated_key_returns_its_number_and_refuses_another_body,
+            a_request_for_an_earlier_answer_numbers_nothing,
             a_reservation_can_be_confirmed_or_voided_until_it_expires,
             an_assigned_document_is_stored_and_in_the_ledger, an_expired_reservation_is_voided,
             concurrent_documents_get_distinct_numbers_without_holes,

@@ -37,6 +37,7 @@ pub(super) fn assign_request(scope: &str, content: DocumentContent) -> AssignReq
         scope: Arc::new(pattern.scope([("scope", scope)], None).expect("a good scope")),
         document_id: Uuid::now_v7(),
         idempotency: None,
+        only_repeats: false,
         content,
         caller: "test".into(),
         audit_stamp: None,
@@ -150,6 +151,22 @@ pub async fn a_repeated_key_returns_its_number_and_refuses_another_body<D: DataS
     let late = assign(&store, keyed_document("a", "k", 1)).await;
     assert_eq!((late.document_id, late.state), (first.document_id, DocumentState::Delivered));
     assert_eq!(issued(&store, "a").await, [(1001, 1003)], "repeated requests take no position");
+}
+
+pub async fn a_request_for_an_earlier_answer_numbers_nothing<D: DataSet>(data: &D) {
+    let store = open_two_series(data).await;
+    let repeated =
+        |scope: &str, key: &str| AssignRequest { only_repeats: true, ..keyed_document(scope, key, 1) };
+    for scope in ["a", "new"] {
+        assert_eq!(store.assign(repeated(scope, "k")).await, Err(AssignError::KeyUnused));
+    }
+    let first = assign(&store, keyed_document("a", "k", 1)).await;
+    assert!(first.is_new && &*first.number == "a-1001", "the key is free: {first:?}");
+    assert_eq!(assign(&store, repeated("a", "k")).await, Assignment { is_new: false, ..first });
+    let other = AssignRequest { only_repeats: true, ..keyed_document("a", "k", 2) };
+    assert_eq!(store.assign(other).await, Err(AssignError::KeyReused));
+    assert_eq!(issued(&store, "a").await, [(1001, 1002)]);
+    assert!(issued(&store, "new").await.is_empty(), "no scope was created");
 }
 
 pub async fn concurrent_requests_with_one_key_get_one_number<D: DataSet>(data: &D) {

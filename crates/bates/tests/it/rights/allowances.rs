@@ -141,6 +141,34 @@ fn numbers_that_a_caller_did_not_get_cost_nothing() {
 }
 
 #[test]
+fn a_repeated_request_gets_its_number_after_the_quota_is_used_up() {
+    let cluster = Cluster::start_with(
+        "secret: the shared secret\ntokens:\n  t: { secret: the t one, may: [take], quota: 2/day }\nseries:\n  \
+         bill: { pattern: \"{seq}\", promise: gapless }\n",
+    );
+    let node = cluster.node();
+    let reserve = |key: &str, seconds: u64| {
+        let headers = format!("Idempotency-Key: {key}\r\nContent-Type: application/json\r\n");
+        let body = json!({ "seconds": seconds }).to_string();
+        let request = "POST /v1/series/bill/reservations";
+        let (status, answer) =
+            super::super::audit::ask_with(node.http, "the t one", &headers, request, &body);
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        (status, answer["id"].as_str().or(answer["code"].as_str()).unwrap().to_owned())
+    };
+    assert_eq!(reserve("a", 900), (201, "1".into()));
+    assert_eq!(reserve("b", 900), (201, "2".into()));
+    for _ in 0..3 {
+        assert_eq!(reserve("a", 900), (200, "1".into()));
+        assert_eq!(reserve("new", 900), (429, "rate_exceeded".into()));
+    }
+    assert_eq!(reserve("a", 800).1, "key_reused");
+    let (_, next) = ask_as(node.http, SHARED, "POST /v1/series/bill/next", "");
+    assert_eq!(next, json!({ "ids": ["3"] }), "a refused key took no number");
+    assert_eq!(cluster.query("SELECT count(*) FROM bates.idempotency"), "2");
+}
+
+#[test]
 fn a_stream_that_its_client_leaves_costs_all_numbers_that_it_took() {
     let cluster = Cluster::start_with(
         "secret: the shared secret\ntokens:\n  leaver: { secret: the leaving one, may: [take], quota: 60000/day }\nseries:\n  \
