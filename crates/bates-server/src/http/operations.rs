@@ -24,8 +24,19 @@ fn viewer_of(permit: &Permit) -> Option<OperationViewer> {
     })
 }
 
-fn to_api_operation(record: OperationRecord) -> Operation {
+fn to_api_record(record: OperationRecord) -> Operation {
     let OperationRecord { chain, number, previous, digest, operation } = record;
+    Operation {
+        chain: Some(chain.into()),
+        number: Some(number),
+        previous: Some(previous.to_string()),
+        digest: Some(digest.to_string()),
+        ..to_api_operation(operation)
+    }
+}
+
+/// Without its place in the chain, which tells how much other callers change.
+fn to_api_operation(operation: bates_core::Operation) -> Operation {
     let bates_core::Operation { id, at, caller, channel, kind, series, subject, before, after } = operation;
     Operation {
         at: at.to_string(),
@@ -37,17 +48,18 @@ fn to_api_operation(record: OperationRecord) -> Operation {
         before: before.map(Into::into),
         after: after.map(Into::into),
         id: id.to_string(),
-        chain: chain.into(),
-        number,
-        previous: previous.to_string(),
-        digest: digest.to_string(),
+        chain: None,
+        number: None,
+        previous: None,
+        digest: None,
     }
 }
 
 /// List operations
 ///
 /// Every change that callers made other than by taking numbers: of series, tokens, floors, documents and pools. Oldest
-/// first. A caller with limited rights sees operations on its series, and its own. With `Accept: text/csv` the page is CSV.
+/// first. A caller with limited rights sees operations on its series, and its own, without their places in a chain. With
+/// `Accept: text/csv` the page is CSV.
 #[utoipa::path(get, path = "/v1/operations", tag = "callers",
     params(("series" = Option<String>, Query, description = "Only operations on this series"),
         ("who" = Option<String>, Query, description = "Only operations of this caller"),
@@ -81,7 +93,11 @@ pub(super) async fn list_operations<S: Store>(
     let key =
         |last: &OperationRecord| format!("{}|{}", last.operation.at.as_microsecond(), last.operation.id);
     let after = query.next_after(&records, key);
-    let operations: Vec<Operation> = records.into_iter().map(to_api_operation).collect();
+    let is_limited = !permit.permissions().is_unlimited();
+    let describe = |record: OperationRecord| {
+        if is_limited { to_api_operation(record.operation) } else { to_api_record(record) }
+    };
+    let operations: Vec<Operation> = records.into_iter().map(describe).collect();
     if let Some(csv) = query::csv_response(&headers, Operation::CSV_HEADER, &operations, Operation::csv_row) {
         return Ok(csv);
     }
@@ -141,7 +157,7 @@ pub(super) async fn list_chain_records<S: Store>(
     // A store keeps numbers as signed integers.
     let after = query.after(|after| after.parse().ok().filter(|after| i64::try_from(*after).is_ok()))?;
     let records = context.machine.chain_records(&chain, after.unwrap_or_default(), query.limit).await?;
-    let operations: Vec<Operation> = records.into_iter().map(to_api_operation).collect();
-    let after = query.next_after(&operations, |last| last.number.to_string());
+    let after = query.next_after(&records, |last| last.number.to_string());
+    let operations = records.into_iter().map(to_api_record).collect();
     Ok(Json(OperationPage { operations, after }))
 }

@@ -79,6 +79,25 @@ fn every_change_of_a_caller_is_recorded_with_its_name() {
     assert!(of(switched_off, "before").contains(r#""audit":true"#), "{switched_off}");
     assert!(!of(switched_off, "after").contains("audit"), "{switched_off}");
     // Another tenant sees nothing of it, and cannot shorten it.
+    for caller in [ACME, "read"] {
+        let (_, log) = rig.ask(caller, "GET /v1/operations", "");
+        let operations = log["operations"].as_array().unwrap();
+        assert!(!operations.is_empty(), "{log}");
+        for hidden in ["chain", "number", "previous", "digest"] {
+            assert!(operations.iter().all(|operation| operation[hidden].is_null()), "{caller}: {log}");
+        }
+        let csv = Command::new(env!("CARGO_BIN_EXE_bates"))
+            .args(["operations", "--csv", "--url", &format!("http://127.0.0.1:{}", rig.server.http)])
+            .env("BATES_SECRET", super::secret(caller))
+            .output()
+            .unwrap();
+        let csv = String::from_utf8(csv.stdout).unwrap();
+        assert!(
+            csv.lines().count() > 1 && csv.lines().skip(1).all(|line| line.ends_with(",\"\",,,")),
+            "{csv}"
+        );
+    }
+    assert!(operations.iter().all(|operation| operation["number"].is_u64()), "{log}");
     let (_, other) = rig.ask_text("other", "GET /v1/operations", "");
     assert!(!other.contains("acme"), "{other}");
     for (caller, request) in [(ACME, "GET /v1/operations/chains"), ("admin", "GET /v1/operations/chains")] {
