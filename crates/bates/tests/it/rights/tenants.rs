@@ -120,8 +120,55 @@ fn lists_and_metrics_show_only_the_series_of_the_caller() {
     }
     let (_, metrics) = rig.ask_text("other", "GET /metrics", "");
     assert!(metrics.contains("bates_issued_total{series=\"other.letter\"}"), "{metrics}");
+    let of_server =
+        ["bates_store_grant_seconds", "bates_connections", "bates_memory_bytes", "bates_refused_total"];
+    for name in of_server {
+        assert!(!metrics.contains(name), "other callers change {name}: {metrics}");
+    }
+    let (_, all) = rig.ask_text("shared", "GET /metrics", "");
+    assert!(of_server.iter().all(|name| all.contains(name)), "{all}");
+    let names = |text: &str| -> Vec<String> {
+        let samples = text.lines().filter(|line| !line.starts_with('#'));
+        samples.filter(|line| !line.contains("series=")).map(str::to_owned).collect()
+    };
+    let shown = names(&metrics);
+    assert!(
+        shown.len() == 2 && shown[0] == "bates_store_up 1",
+        "nothing else is without a series: {shown:?}"
+    );
     let (_, series) = rig.ask(ACME, "GET /v1/series", "");
     assert_eq!(series["series"].as_array().map(Vec::len), Some(4), "{series}");
+}
+
+#[test]
+fn positions_of_a_shuffled_series_are_shown_only_with_the_right_operate() {
+    let rig = Rig::start();
+    for (order, pattern) in [("shuffled", "S{seq:6}"), ("counting", "C{seq:6}")] {
+        let series = format!("acme.{order}");
+        let body = json!({ "pattern": pattern, "order": order, "audit": true }).to_string();
+        assert_eq!(rig.ask("shared", &format!("PUT /v1/series/{series}"), &body).0, 201);
+        let (_, made) = rig.ask("take", &format!("POST /v1/series/{series}/reservations"), "");
+        let (id, token) = (made["id"].as_str().expect("a number"), made["token"].as_str().expect("a token"));
+        let (_, done) = rig.ask("take", &format!("POST /v1/reservations/{token}/confirm"), "");
+        let is_counting = order == "counting";
+        assert_eq!(done["position"].is_u64(), is_counting, "{done}");
+        for (caller, is_shown) in [("read", is_counting), (ACME, true), ("shared", true)] {
+            for (path, pointers) in [
+                (format!("/v1/audit?id={id}"), &["/entries/0/from", "/entries/0/to"][..]),
+                (format!("/v1/audit?series={series}"), &["/entries/0/from", "/entries/0/to"]),
+                (format!("/v1/documents/{id}"), &["/position"]),
+                (format!("/v1/outbox?series={series}"), &["/documents/0/position"]),
+                (format!("/v1/ids/{id}"), &["/matches/0/position"]),
+            ] {
+                let (status, answer) = rig.ask(caller, &format!("GET {path}"), "");
+                assert_eq!(status, 200, "{path}: {answer}");
+                for pointer in pointers {
+                    let shown = answer.pointer(pointer).is_some_and(Value::is_u64);
+                    assert_eq!(shown, is_shown, "{caller} {path}: {answer}");
+                }
+            }
+        }
+    }
 }
 
 #[test]
