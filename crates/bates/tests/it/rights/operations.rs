@@ -1,11 +1,12 @@
 //! The operations log on real stores: every change is in it with its caller, and a removed or changed row is found.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::super::audit::ask_as;
+use super::super::audit::{ask_as, ask_with};
 use super::super::cluster::Cluster;
 use super::super::running::Server;
 use super::{ACME, Rig};
@@ -14,6 +15,50 @@ const SHARED: &str = "the shared secret";
 
 fn start(data: &Path) -> Server {
     Server::start_with(data, "127.0.0.1:0", &[("BATES_SECRET", SHARED)])
+}
+
+/// The most memory that a server had, in megabytes.
+fn resident_mb(server: &Server) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() / 1024
+}
+
+#[test]
+fn pages_of_large_records_have_fewer_and_are_counted_before_they_are_read() {
+    const RECORDS: usize = 10_000;
+    let cluster = Cluster::start_with(&format!("secret: {SHARED}\nmemory_max_mb: 16\n"));
+    let node = cluster.node();
+    cluster.query(&format!(
+        "INSERT INTO bates.operation SELECT 'large', number, digest, digest, gen_random_uuid(),
+             now() + number * interval '1 microsecond', 'ops', 'http', 'series_changed', 's', '',
+             repeat('x', 4000), repeat('y', 4000) FROM generate_series(1, {RECORDS}) AS number,
+             decode(repeat('00', 32), 'hex') AS digest"
+    ));
+    let before = resident_mb(&node);
+    for path in ["/v1/operations?who=ops&limit=10000", "/v1/operations/chains/large?limit=10000"] {
+        let (mut after, mut seen, mut pages) = (String::new(), BTreeSet::new(), 0);
+        loop {
+            let (status, page) = ask_as(node.http, SHARED, &format!("GET {path}{after}"), "");
+            assert_eq!(status, 200, "{page}");
+            let operations = page["operations"].as_array().unwrap();
+            seen.extend(operations.iter().map(|operation| operation["number"].as_u64().unwrap()));
+            pages += 1;
+            let Some(next) = page["after"].as_str() else { break };
+            after = format!("&after={}", next.replace('|', "%7C"));
+        }
+        assert_eq!((seen.len(), pages > 50), (RECORDS, true), "{path}: {pages} pages");
+    }
+    let csv = |limit: usize| {
+        let request = format!("GET /v1/operations?who=ops&limit={limit}");
+        ask_with(node.http, SHARED, "Accept: text/csv\r\n", &request, "")
+    };
+    let (status, refused) = csv(10_000);
+    assert!(status == 422 && refused.contains("set limit to"), "a table says when it lacks rows: {refused}");
+    let (status, table) = csv(100);
+    assert_eq!((status, table.lines().count()), (200, 101));
+    let growth = resident_mb(&node) - before;
+    assert!(growth < 40, "resident memory grew by {growth} MB");
 }
 
 /// Runs `bates audit verify`: its exit code and its output.
