@@ -170,16 +170,16 @@ impl Allowance {
     }
 
     /// How many numbers could be taken now one by one, without the store.
-    pub fn at_hand(&self, now: Duration) -> u64 {
+    pub fn left(&self, now: Duration) -> u64 {
         let of_slice = || {
             let slice = *self.slice.lock();
             if now < slice.ends { slice.left } else { 0 }
         };
         let of_quota = self.limits.quota.map_or(u64::MAX, |_| of_slice());
-        of_quota.min(self.limits.rate.map_or(u64::MAX, |rate| self.at_hand_at_rate(rate, now)))
+        of_quota.min(self.limits.rate.map_or(u64::MAX, |rate| self.left_at_rate(rate, now)))
     }
 
-    fn at_hand_at_rate(&self, rate: u64, now: Duration) -> u64 {
+    fn left_at_rate(&self, rate: u64, now: Duration) -> u64 {
         let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
         let paid_at = self.paid_at.load(Ordering::Relaxed).max(now);
         let Some(span) = now.saturating_add(SECOND).checked_sub(paid_at) else { return 0 };
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_numbers_are_at_hand_as_can_be_taken_one_by_one() {
+    fn as_many_numbers_are_left_as_can_be_taken_one_by_one() {
         for limits in [
             CallerLimits { rate: Some(10), quota: None },
             CallerLimits { rate: Some(10), quota: Some(5) },
@@ -296,16 +296,16 @@ mod tests {
             let allowance = Allowance::new(limits);
             let now = Duration::from_secs(100);
             if let Some(granted) = limits.quota {
-                assert_eq!(allowance.at_hand(now), 0, "no slice is drawn yet");
+                assert_eq!(allowance.left(now), 0, "no slice is drawn yet");
                 allowance.add_slice(QuotaDraw { granted, day_ends_in: millis(1_000) }, now);
             }
-            for left in (0..allowance.at_hand(now)).rev() {
+            for left in (0..allowance.left(now)).rev() {
                 assert!(allowance.try_take(1, now).is_ok());
-                assert_eq!(allowance.at_hand(now), left, "{limits:?}");
+                assert_eq!(allowance.left(now), left, "{limits:?}");
             }
             assert!(allowance.try_take(1, now).is_err(), "{limits:?}");
         }
-        assert_eq!(Allowance::new(CallerLimits::default()).at_hand(millis(1)), u64::MAX);
+        assert_eq!(Allowance::new(CallerLimits::default()).left(millis(1)), u64::MAX);
     }
 
     #[test]

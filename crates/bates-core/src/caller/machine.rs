@@ -74,8 +74,8 @@ impl<S: Store> Machine<S> {
     }
 
     /// How many numbers a caller could take now one by one, without the store.
-    pub fn allowance_at_hand(&self, allowance: &Allowance) -> u64 {
-        allowance.at_hand(self.elapsed())
+    pub fn allowance_left(&self, allowance: &Allowance) -> u64 {
+        allowance.left(self.elapsed())
     }
 
     /// Takes numbers off the allowance of a caller, drawing from its quota if this node's slice is used up.

@@ -107,7 +107,7 @@ pub enum AssignError {
     Grant(#[from] GrantError),
     #[error("the idempotency key was used for another request")]
     KeyReused,
-    /// The request asks for an earlier answer, and there is none.
+    /// The request asks for an earlier answer only.
     #[error("the idempotency key was not used before")]
     KeyUnused,
     /// Another attempt fails in the same way.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
+use super::depth::{self, DEPTH_MAX};
 use super::{
     ActionOutcome, AssignError, AssignRequest, Assignment, Document, DocumentAction, DocumentContent,
     DocumentFilter, DocumentRetention, DocumentState, Idempotency, PruneGroup,
@@ -26,9 +27,6 @@ const PRUNE_BATCH: usize = 10_000;
 
 /// A search gives up after this many batches of the store. Each passes some rejected positions, and all its requests share them.
 const SEARCHES_MAX: usize = 10_000;
-
-/// Levels of arrays and objects in a document. Readers of a sink often stop at 100 or 128.
-const DEPTH_MAX: usize = 64;
 
 /// Why a document got no number. Nothing was written, unless the store failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -67,33 +65,6 @@ impl DocumentError {
             Self::AllRejected { .. } => ErrorCode::ALL_REJECTED,
         }
     }
-}
-
-impl DocumentContent {
-    fn check_depth(&self) -> Result<(), DocumentError> {
-        let Self::Document(json) = self else { return Ok(()) };
-        let depth = json_depth(json);
-        if depth > DEPTH_MAX { Err(DocumentError::TooDeep { depth }) } else { Ok(()) }
-    }
-}
-
-/// The levels of arrays and objects in a valid JSON text.
-fn json_depth(json: &str) -> usize {
-    let (mut depth, mut deepest, mut is_text) = (0_usize, 0, false);
-    let mut bytes = json.bytes();
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'\\' if is_text => drop(bytes.next()),
-            b'"' => is_text = !is_text,
-            b'[' | b'{' if !is_text => {
-                depth += 1;
-                deepest = deepest.max(depth);
-            }
-            b']' | b'}' if !is_text => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    deepest
 }
 
 /// The arguments of [`Machine::assign`] besides the series.
@@ -162,7 +133,7 @@ impl<S: Store> Machine<S> {
         if is_document && !entry.spec.has_sink {
             return Err(DocumentError::NoSink(entry.series.name().as_str().into()));
         }
-        content.check_depth()?;
+        depth::check(&content)?;
         let OpenScope { scope, scope_id, .. } = self.open_scope(entry, params)?;
         self.prepare_to_assign(entry, &scope_id).await?;
         let _permit = self.dispenser.permit(&scope_id)?;
@@ -319,29 +290,5 @@ fn to_error(scope_id: &ScopeId, end: u64, key: Option<Box<str>>, error: AssignEr
         AssignError::KeyUnused => DocumentError::KeyUnused(key.unwrap_or_default()),
         AssignError::BadKey(reason) => DocumentError::BadKey(reason),
         AssignError::Rejected { positions } => DocumentError::AllRejected { positions },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn brackets_in_texts_are_no_levels() {
-        for (json, depth) in
-            [("1", 0), ("[]", 1), (r#"{"a":[{}]}"#, 3), (r#"["[[[\"[[\\"]"#, 1), ("[[],[[]],[]]", 3)]
-        {
-            assert_eq!(json_depth(json), depth, "{json}");
-        }
-    }
-
-    #[test]
-    fn a_document_deeper_than_the_limit_is_refused_with_the_limit() {
-        let nested =
-            |depth: usize| DocumentContent::Document(("[".repeat(depth) + &"]".repeat(depth)).into());
-        assert_eq!(nested(DEPTH_MAX).check_depth(), Ok(()));
-        let error = nested(DEPTH_MAX + 1).check_depth().unwrap_err();
-        assert_eq!(error.to_string(), "the document is nested 65 levels deep; the limit is 64");
-        assert_eq!(error.code(), ErrorCode::BAD_DOCUMENT);
     }
 }

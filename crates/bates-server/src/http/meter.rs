@@ -134,7 +134,7 @@ pub(super) fn reserve_numbers<S: Store>(
     reserve(extensions, answer_bytes(count, machine.number_bytes_max(entry, params)?))
 }
 
-/// Reserves memory for the answer to the request with these extensions, in place of what was reserved before.
+/// Reserves memory for the answer to the request with these extensions, in place of an earlier reservation.
 pub(super) fn reserve(extensions: &Extensions, bytes: usize) -> Result<()> {
     extensions.get::<Arc<Meter>>().map_or(Ok(()), |meter| meter.reserve(bytes))
 }

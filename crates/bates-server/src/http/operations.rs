@@ -22,7 +22,7 @@ use super::routes::{Context, Path};
 const PAGE_BYTES_MAX: usize = 1024 * 1024;
 /// Records that are read together.
 const BATCH_RECORDS: usize = 32;
-/// Three texts of 4 KiB, each with the digest of what was cut off, and the other fields.
+/// Three texts of 4 KiB, each with the digest of a longer text, and the other fields.
 const RECORD_BYTES_MAX: usize = 14 * 1024;
 /// The fields of a record besides its texts.
 const FIELDS_BYTES: usize = 512;

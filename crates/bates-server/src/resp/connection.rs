@@ -172,7 +172,7 @@ impl<S: Store> Connection<S> {
 
     /// A large answer is made only if there is memory for it.
     async fn answer(&mut self, request: Request) {
-        let bytes = request.answer_bytes(&self.machine);
+        let bytes = request.answer_bytes(&self.session, &self.machine);
         if bytes > 0 && !self.session.slot.try_hold(self.held_bytes() + bytes) {
             let sentence = format!("there is no memory for an answer of about {bytes} bytes now");
             let mut reply = Reply::new(&mut self.output, self.session.protocol);
@@ -187,7 +187,7 @@ impl<S: Store> Connection<S> {
     fn prefetch(&self, mut at: usize) -> usize {
         let mut reader = Reader::new(self.session.limits());
         let mut scopes = Vec::new();
-        let mut allowed = self.session.caller().allowance_at_hand(&self.machine);
+        let mut allowed = self.session.caller().allowance_left(&self.machine);
         for _ in 0..PREFETCH_MAX {
             match reader.read(&self.input[at..]) {
                 Ok(Progress::Command(command)) => {

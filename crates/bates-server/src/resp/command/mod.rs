@@ -24,6 +24,7 @@ mod request;
 mod reset;
 mod select;
 mod table;
+mod target;
 mod time;
 mod r#type;
 mod unknown;

@@ -4,15 +4,14 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
-use bates_api::Day;
 use bates_core::{
-    Actor, AllowanceError, Denial, ErrorCode, Machine, NextError, Numbers, Peek, Permissions, Right,
-    ScopeParams, SeriesEntry, SeriesName, Store,
+    Actor, AllowanceError, Denial, ErrorCode, Machine, NextError, Numbers, Peek, Right, ScopeParams,
+    SeriesEntry, Store,
 };
-use bates_pattern::Date;
 
 use super::super::session::Session;
 use super::lpop::{self, LIST_MAX};
+use super::target::Target;
 use super::{Call, Outcome, Reply, incr, parse_count, printable, validate};
 use crate::access::Caller;
 use crate::defense::{COUNTED_ANSWER_MIN, answer_bytes};
@@ -22,17 +21,6 @@ pub(in super::super) struct Request {
     action: Action,
     /// What the caller needs for the series; the table of commands sets it.
     right: Option<Right>,
-}
-
-enum Target {
-    Key(Box<str>),
-    Series {
-        name: Box<[u8]>,
-        parameters: Vec<(String, String)>,
-        date: Option<Day>,
-        /// Whether the command is about the series, and not about one of its scopes.
-        is_whole: bool,
-    },
 }
 
 pub(super) enum Action {
@@ -111,100 +99,19 @@ impl Action {
     }
 }
 
-impl Target {
-    /// The series, if this node knows it.
-    fn known<S: Store>(&self, machine: &Machine<S>) -> Option<Arc<SeriesEntry>> {
-        match self {
-            Self::Series { name, .. } => machine.series(std::str::from_utf8(name).ok()?),
-            Self::Key(key) => machine.series_by_key(key),
-        }
-    }
-
-    fn date(&self) -> Option<Date> {
-        if let Self::Series { date, .. } = self { date.map(Day::date) } else { None }
-    }
-
-    /// Also finds a series that another node has just created, if the caller could see it. A name or key of other callers
-    /// is answered at once: the time of a look-up in the store would tell whether this node knows it.
-    async fn find<S: Store>(
-        &self,
-        permissions: &Permissions,
-        right: Option<Right>,
-        machine: &Machine<S>,
-    ) -> Option<Arc<SeriesEntry>> {
-        match self {
-            Self::Series { name, .. } => {
-                let name: SeriesName = std::str::from_utf8(name).ok()?.parse().ok()?;
-                let denial = right.and_then(|right| permissions.check(right, &name).err());
-                if matches!(denial, Some(Denial::UnseenSeries(_))) {
-                    return None;
-                }
-                machine.series_or_sync(name.as_str()).await
-            }
-            Self::Key(key) => {
-                let entry = machine.series_by_key(key);
-                if entry.is_some() || !permissions.owns_key(key) {
-                    return entry;
-                }
-                // If the store fails, look again: another task may have synchronized meanwhile.
-                let _ = machine.sync_series().await;
-                machine.series_by_key(key)
-            }
-        }
-    }
-
-    fn refuse(&self, reply: &mut Reply<'_>) {
-        match self {
-            Self::Key(key) => refuse_key(reply, key.as_bytes()),
-            Self::Series { name, .. } => {
-                let sentence = format_args!("there is no series \"{}\"", printable(name));
-                refuse(reply, ErrorCode::UNKNOWN_SERIES, sentence);
-            }
-        }
-    }
-
-    /// Whether the caller may use the scope so. A text is validated by its series alone.
-    fn check(&self, session: &Session, right: Right, entry: &SeriesEntry) -> Result<(), Denial> {
-        session.check(right, entry)?;
-        let permissions = session.caller().permissions();
-        let names_scope = !matches!(self, Self::Series { is_whole: true, .. });
-        if permissions.has_all_scopes() || !names_scope {
-            return Ok(());
-        }
-        permissions.check_scope(&self.parameters(entry))
-    }
-
-    /// A series that the caller may not read is answered as one that does not exist.
-    fn deny(&self, reply: &mut Reply<'_>, denial: &Denial) {
-        match denial {
-            Denial::UnseenSeries(_) => self.refuse(reply),
-            denial => refuse(reply, denial.code(), denial),
-        }
-    }
-
-    fn parameters<'t>(&'t self, entry: &'t SeriesEntry) -> Vec<(&'t str, &'t str)> {
-        match self {
-            Self::Key(key) => {
-                let pairs = entry.key().and_then(|template| template.read(key));
-                pairs.map(Iterator::collect).unwrap_or_default()
-            }
-            Self::Series { parameters, .. } => {
-                parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
-            }
-        }
-    }
-}
-
 impl Request {
     pub(super) fn needs(self, right: Option<Right>) -> Self {
         Self { right, ..self }
     }
 
     /// What making the answer holds.
-    pub(in super::super) fn answer_bytes<S: Store>(&self, machine: &Machine<S>) -> usize {
+    pub(in super::super) fn answer_bytes<S: Store>(&self, session: &Session, machine: &Machine<S>) -> usize {
         let Action::Pop(Some(count @ COUNTED_ANSWER_MIN..)) = self.action else { return 0 };
-        // A series that is not known here has no numbers in memory.
-        let number_bytes_max = self.target.known(machine).and_then(|entry| {
+        // A series that is not known here has no numbers in memory. One of another caller counts as if it were not known.
+        let may_use = |entry: &Arc<SeriesEntry>| {
+            self.right.is_none_or(|right| self.target.check(session, right, entry).is_ok())
+        };
+        let number_bytes_max = self.target.known(machine).filter(may_use).and_then(|entry| {
             let parameters = self.target.parameters(&entry);
             let params = ScopeParams { parameters: &parameters, date: self.target.date() };
             machine.number_bytes_max(&entry, params).ok()
@@ -315,7 +222,7 @@ pub(super) fn deny_key(reply: &mut Reply<'_>, key: &str, denial: &Denial) {
     }
 }
 
-fn refuse_key(reply: &mut Reply<'_>, key: &[u8]) {
+pub(super) fn refuse_key(reply: &mut Reply<'_>, key: &[u8]) {
     refuse(reply, ErrorCode::BAD_KEY, format_args!("no series has a key like \"{}\"", printable(key)));
 }
 

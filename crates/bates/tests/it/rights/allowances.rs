@@ -103,7 +103,8 @@ fn refused_commands_of_a_pipeline_create_no_scopes() {
         let mut client = Client::connect(node.port).unwrap();
         client.send(&["AUTH", secret]).unwrap();
         let mark = secret.replace(' ', "-");
-        let pipeline: String = (0..600).map(|at| format!("INCR ticket:{mark}-{at}\r\n")).collect();
+        let commands: Vec<String> = (0..600).map(|at| format!("INCR ticket:{mark}-{at}\r\n")).collect();
+        let pipeline = commands.concat();
         client.stream.get_mut().write_all(pipeline.as_bytes()).unwrap();
         let answers: Vec<String> = (0..600).map(|_| client.line().unwrap()).collect();
         let answered = answers.iter().filter(|answer| answer.starts_with(':')).count();

@@ -87,7 +87,8 @@ fn a_name_or_key_of_another_tenant_is_never_looked_up_in_the_store() {
     let get =
         |node: &Server, secret: &str, path: &str| drop(ask_as(node.http, secret, &format!("GET {path}"), ""));
     let key = |name: &str| name.replace('.', ":");
-    let asks: [(&str, &dyn Fn(&Server, &str, &str)); 5] = [
+    type Ask<'a> = (&'a str, &'a dyn Fn(&Server, &str, &str));
+    let asks: [Ask<'_>; 5] = [
         ("incr", &|node, secret, name| command(node, secret, &["INCR", &key(name)])),
         ("lpop", &|node, secret, name| command(node, secret, &["LPOP", &key(name), "2"])),
         ("exists", &|node, secret, name| command(node, secret, &["EXISTS", &key(name)])),
