@@ -71,6 +71,9 @@ fn looks_up(nodes: &[Server; 2], name: &str, ask: impl Fn(&Server, &str)) -> boo
     })
 }
 
+/// A request: its name, and how it is sent with a secret and the name of a series.
+type Ask<'a> = (&'a str, &'a dyn Fn(&Server, &str, &str));
+
 #[test]
 fn a_name_or_key_of_another_tenant_is_never_looked_up_in_the_store() {
     let cluster = Cluster::start_with(
@@ -87,7 +90,6 @@ fn a_name_or_key_of_another_tenant_is_never_looked_up_in_the_store() {
     let get =
         |node: &Server, secret: &str, path: &str| drop(ask_as(node.http, secret, &format!("GET {path}"), ""));
     let key = |name: &str| name.replace('.', ":");
-    type Ask<'a> = (&'a str, &'a dyn Fn(&Server, &str, &str));
     let asks: [Ask<'_>; 5] = [
         ("incr", &|node, secret, name| command(node, secret, &["INCR", &key(name)])),
         ("lpop", &|node, secret, name| command(node, secret, &["LPOP", &key(name), "2"])),
