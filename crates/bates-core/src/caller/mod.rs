@@ -104,8 +104,13 @@ pub enum Denial {
     OtherScope(Box<str>),
     #[error("this caller is limited to some scopes: name one of them")]
     ManyScopes,
-    #[error("the key {key:?} must begin with {prefix:?}: the keys of other callers begin differently")]
-    ForeignKey { key: Box<str>, prefix: Box<str> },
+    #[error("the key {key:?} must begin with {prefixes}: the keys of other callers begin differently")]
+    ForeignKey { key: Box<str>, prefixes: Box<str> },
+    #[error(
+        "this caller may not define the key {0:?}: a token needs a pattern in `series`, such as acme.*, and its keys then \
+         begin with acme:"
+    )]
+    NoKeys(Box<str>),
     #[error("this caller may define at most {0} series: retire one, or raise `series_max` of its token")]
     TooManySeries(usize),
     #[error("{what} is {value}; the limit of this caller is {limit}")]
@@ -258,17 +263,24 @@ impl Permissions {
         self.check_scope(&scope.parts().0.collect::<Vec<_>>())
     }
 
+    /// Whether this caller may define a series with the key that is described. The Redis keys of a limited caller begin with
+    /// one of its prefixes, so that two callers cannot claim one key.
+    pub fn check_key(&self, spec: &SeriesSpec) -> Result<(), Denial> {
+        let Some(key) = spec.key.as_ref().filter(|key| !self.owns_key(key.prefix())) else { return Ok(()) };
+        let key = key.to_string().into();
+        let prefixes: Vec<String> = self.series.key_prefixes().map(|prefix| format!("{prefix:?}")).collect();
+        if prefixes.is_empty() {
+            return Err(Denial::NoKeys(key));
+        }
+        Err(Denial::ForeignKey { key, prefixes: prefixes.join(" or ").into() })
+    }
+
     /// Whether this caller may define the series. `others` is how many other series its patterns cover already.
-    ///
-    /// The Redis keys of a limited caller begin with its prefix, so that two callers cannot claim one key.
     pub fn check_definition(&self, spec: &SeriesSpec, others: usize) -> Result<(), Denial> {
         self.check(Right::Define, &spec.name)?;
         self.check_all_scopes()?;
-        let Some(prefix) = self.series.key_prefix(&spec.name) else { return Ok(()) };
-        if let Some(key) = &spec.key
-            && !key.prefix().starts_with(&*prefix)
-        {
-            return Err(Denial::ForeignKey { key: key.to_string().into(), prefix: prefix.into() });
+        if self.series == SeriesSet::All {
+            return Ok(());
         }
         let (limits, to_u64) = (self.limits, |count: usize| u64::try_from(count).unwrap_or(u64::MAX));
         let within = |what, value, limit| {

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use bates_pattern::Reject;
 
+use crate::scope::KeyTemplate;
+
 use super::*;
 
 fn name(text: &str) -> SeriesName {
@@ -69,6 +71,28 @@ fn forbidden_prefixes_and_repeated_words_count_as_words() {
         let what = "the number of restricted words and not_start_with entries";
         assert_eq!(refused, Err(Denial::BeyondLimit { what, value: 4, limit: 3 }));
     }
+}
+
+#[test]
+fn keys_belong_to_prefixes_and_two_callers_never_share_one() {
+    let sets = [&["foo"][..], &["foo.*"], &["foo.bar"], &["foo.bar.*"], &["foo.bar.*", "foo.bar"]];
+    let may_define = |set: &[&str], series: &str, key: &str| {
+        let permissions = Permissions::new(Rights::ALL, patterns(set));
+        let key = Some(KeyTemplate::parse(key).expect("a key"));
+        permissions.check_key(&SeriesSpec { key, ..SeriesSpec::new(name(series), "{seq}") })
+    };
+    let keys =
+        ["foo:x", "foo:{x}", "foo.bar:x", "foo.bar:{x}", "foo", "foo.bar", "foobar:x", "{x}", "foo{x}"];
+    let owned = sets.map(|set| keys.map(|key| may_define(set, "foo.bar", key).is_ok()));
+    let of = |own: &[&str]| keys.map(|key| own.contains(&key));
+    assert_eq!(owned[0], of(&[]));
+    assert_eq!(owned[1], of(&["foo:x", "foo:{x}"]));
+    assert_eq!(owned[2], of(&[]));
+    assert_eq!(owned[3], of(&["foo.bar:x", "foo.bar:{x}"]));
+    assert_eq!(owned[4], owned[3]);
+    assert_eq!(may_define(&["foo"], "foo", "foo:x"), Err(Denial::NoKeys("foo:x".into())));
+    let refused = may_define(&["a.*", "b.*"], "a.x", "c:x").expect_err("a foreign key");
+    assert!(refused.to_string().contains("must begin with \"a:\" or \"b:\""), "{refused}");
 }
 
 #[test]

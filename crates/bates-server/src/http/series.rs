@@ -120,6 +120,8 @@ pub(super) async fn create_series<S: Store>(
     let body = request::read_body(body, BODY_BYTES_MAX, context.body_timeout).await?;
     let spec = series::build_spec(&request::parse_json(&body)?, name)?;
     check_definition(&context, &permit, &spec)?;
+    // A change keeps the key, which may be from an operator.
+    permit.permissions().check_key(&spec)?;
     check_offer("sink", &context.sink_offers, spec.offered_sink.as_deref(), &spec.name)?;
     check_offer("pool", &context.pool_offers, spec.offered_pool.as_deref(), &spec.name)?;
     let created = context.machine.create_series(spec, permit.actor()).await;

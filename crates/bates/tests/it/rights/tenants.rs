@@ -188,6 +188,15 @@ fn a_tenant_defines_only_below_its_prefix_and_claims_no_key_of_another() {
     assert!(answer["detail"].as_str().is_some_and(|detail| detail.contains("\"other:\"")), "{answer}");
     assert_eq!(put("other", "other.bill", json!({ "pattern": "B-{seq}", "key": "other:bill" })).0, 201);
     assert_eq!(rig.command("other", &["LPOP", "other:bill"]), "$3");
+    let body = json!({ "name": "exact", "grant": { "may": ["define"], "series": ["other"] } }).to_string();
+    let (_, token) = rig.ask("shared", "POST /v1/tokens", &body);
+    let exact = |body: Value| {
+        let secret = token["secret"].as_str().expect("a secret");
+        ask_as(rig.server.http, secret, "PUT /v1/series/other", &body.to_string())
+    };
+    let (status, answer) = exact(json!({ "pattern": "{seq}", "key": "other:mine" }));
+    assert_eq!((status, code(&answer)), (403, "forbidden"), "the prefix belongs to other.*: {answer}");
+    assert_eq!(exact(json!({ "pattern": "{seq}" })).0, 201);
     let (status, answer) =
         rig.ask("other", "PATCH /v1/series/other.bill", r#"{"limits":{"scopes_max":99000000}}"#);
     assert_eq!((status, code(&answer)), (403, "forbidden"), "{answer}");
