@@ -74,21 +74,31 @@ pub(crate) fn append(transaction: &Transaction<'_>, operation: Option<&Operation
         return Ok(());
     }
     let mut head = head(transaction, &host_name())?;
-    insert(transaction, &head.append(operation.clone()))?;
+    insert(transaction, &head.append(operation.clone()), "")?;
     put_head(transaction, &head)
 }
 
+/// The head to which a record is appended. If it was set back by hand, the record gets a number past all others: it replaces
+/// none, and the verification shows that it does not follow them.
 fn head(connection: &Connection, chain: &str) -> Result<ChainHead> {
     let sql = "SELECT chain, number, digest FROM operation_chain WHERE chain = ?";
-    Ok(row(connection, sql, [chain], read_head)?.unwrap_or_else(|| ChainHead::new(chain)))
+    let head = row(connection, sql, [chain], read_head)?.unwrap_or_else(|| ChainHead::new(chain));
+    let sql = "SELECT coalesce(max(number), 0) FROM operation WHERE chain = ?";
+    let last = row(connection, sql, [chain], |row| Ok(to_u64(row.get(0)?)))?.unwrap_or_default();
+    Ok(ChainHead { number: head.number.max(last), ..head })
 }
 
-pub(crate) fn insert(transaction: &Transaction<'_>, record: &OperationRecord) -> Result<()> {
+/// Inserts a record of a move. A move that is repeated brings it again: the one that is there stays.
+pub(crate) fn insert_moved(transaction: &Transaction<'_>, record: &OperationRecord) -> Result<()> {
+    insert(transaction, record, " ON CONFLICT DO NOTHING")
+}
+
+fn insert(transaction: &Transaction<'_>, record: &OperationRecord, on_conflict: &str) -> Result<()> {
     let OperationRecord { chain, number, previous, digest, operation } = record;
     let Operation { id, at, caller, channel, kind, series, subject, before, after } = operation;
-    let sql = "INSERT OR REPLACE INTO operation
-                   (chain, number, previous, digest, id, at, caller, channel, kind, series, subject, before, after)
-               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    let sql = format!(
+        "INSERT INTO operation ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?){on_conflict}"
+    );
     let (at, series) = (at.as_microsecond(), series.as_ref().map(SeriesName::as_str));
     let values = params![
         chain,
@@ -105,7 +115,7 @@ pub(crate) fn insert(transaction: &Transaction<'_>, record: &OperationRecord) ->
         before,
         after
     ];
-    execute(transaction, sql, values).map(drop)
+    execute(transaction, &sql, values).map(drop)
 }
 
 /// A chain only grows: a move that is repeated copies its heads again.
@@ -141,7 +151,7 @@ fn prune(
     let sql = "DELETE FROM operation WHERE chain = ? AND number <= ?";
     execute(transaction, sql, params![chain, to_i64(last.number)])?;
     let mut head = head(transaction, chain)?;
-    insert(transaction, &head.append_removal(last, operation.clone()))?;
+    insert(transaction, &head.append_removal(last, operation.clone()), "")?;
     put_head(transaction, &head)?;
     Ok(old.len() as u64)
 }

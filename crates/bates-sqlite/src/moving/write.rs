@@ -52,7 +52,7 @@ fn of_callers(transaction: &Transaction<'_>, page: &MovePage) -> Result<()> {
         MovePage::Tokens(tokens) => tokens.iter().try_for_each(|token| caller::insert(transaction, token)),
         MovePage::Quotas(quotas) => quotas.iter().try_for_each(|quota| caller::put_quota(transaction, quota)),
         MovePage::Operations(records) => {
-            records.iter().try_for_each(|record| operation::insert(transaction, record))
+            records.iter().try_for_each(|record| operation::insert_moved(transaction, record))
         }
         MovePage::Chains(heads) => heads.iter().try_for_each(|head| operation::put_head(transaction, head)),
         MovePage::Arrival(arrival) => operation::append(transaction, Some(arrival)),

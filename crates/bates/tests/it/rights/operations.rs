@@ -224,6 +224,47 @@ fn a_removed_or_changed_row_of_a_data_folder_is_found() {
     }
 }
 
+#[test]
+fn a_record_is_not_replaced_after_the_head_of_its_chain_was_set_back() {
+    let data = tempfile::tempdir().unwrap();
+    let create = |server: &Server, name: &str| {
+        let body = r#"{"pattern":"{seq}"}"#;
+        assert_eq!(ask_as(server.http, SHARED, &format!("PUT /v1/series/{name}"), body).0, 201);
+    };
+    let server = start(data.path());
+    ["one", "two", "three"].iter().for_each(|name| create(&server, name));
+    let (_, heads) = verify(server.http, &["--json"]);
+    server.stop();
+    let records = || {
+        let database = rusqlite::Connection::open(data.path().join("bates.db")).unwrap();
+        let mut query = database.prepare("SELECT hex(id) FROM operation ORDER BY number").unwrap();
+        let ids = query.query_map([], |row| row.get::<_, String>(0)).unwrap();
+        ids.collect::<Result<Vec<_>, _>>().unwrap()
+    };
+    let before = records();
+    let set_back = "UPDATE operation_chain
+                    SET number = 2, digest = (SELECT digest FROM operation WHERE number = 2)";
+    let change = |sql: &str| {
+        rusqlite::Connection::open(data.path().join("bates.db")).unwrap().execute_batch(sql).unwrap();
+    };
+    change(set_back);
+    let server = start(data.path());
+    create(&server, "four");
+    let (code, output) = verify(server.http, &[]);
+    assert!(code == Some(1) && output.contains("does not follow the record before it"), "{output}");
+    server.stop();
+    assert_eq!(records()[..before.len()], before, "all records are there, and new ones after them");
+    // With the tail removed as well, only a head that was kept elsewhere shows it.
+    change(&format!("{set_back}; DELETE FROM operation WHERE number > 2"));
+    let server = start(data.path());
+    let (code, output) = verify(server.http, &[]);
+    assert_eq!(code, Some(0), "{output}");
+    let known = data.path().join("heads.jsonl");
+    std::fs::write(&known, heads).unwrap();
+    let (code, output) = verify(server.http, &["--known", known.to_str().unwrap()]);
+    assert!(code == Some(1) && output.contains("missing"), "{output}");
+}
+
 /// A chain that was rewritten is consistent; the head that was printed earlier shows it.
 #[test]
 fn a_chain_that_was_rewritten_or_is_gone_is_found_by_its_earlier_head() {
