@@ -107,8 +107,7 @@ pub enum Denial {
     #[error("the key {key:?} must begin with {prefixes}: the keys of other callers begin differently")]
     ForeignKey { key: Box<str>, prefixes: Box<str> },
     #[error(
-        "this caller may not define the key {0:?}: a token needs a pattern in `series`, such as acme.*, and its keys then \
-         begin with acme:"
+        "this caller may not define the key {0:?}: its token needs a pattern in `series`, such as acme.*"
     )]
     NoKeys(Box<str>),
     #[error("this caller may define at most {0} series: retire one, or raise `series_max` of its token")]

@@ -232,7 +232,9 @@ fn a_record_is_not_replaced_after_the_head_of_its_chain_was_set_back() {
         assert_eq!(ask_as(server.http, SHARED, &format!("PUT /v1/series/{name}"), body).0, 201);
     };
     let server = start(data.path());
-    ["one", "two", "three"].iter().for_each(|name| create(&server, name));
+    for name in ["one", "two", "three"] {
+        create(&server, name);
+    }
     let (_, heads) = verify(server.http, &["--json"]);
     server.stop();
     let records = || {
