@@ -262,8 +262,7 @@ impl Permissions {
         self.check_scope(&scope.parts().0.collect::<Vec<_>>())
     }
 
-    /// Whether this caller may define a series with the key that is described. The Redis keys of a limited caller begin with
-    /// one of its prefixes, so that two callers cannot claim one key.
+    /// Whether this caller may define the key of the series. Limited callers have prefixes, so that no two can claim one key.
     pub fn check_key(&self, spec: &SeriesSpec) -> Result<(), Denial> {
         let Some(key) = spec.key.as_ref().filter(|key| !self.owns_key(key.prefix())) else { return Ok(()) };
         let key = key.to_string().into();
