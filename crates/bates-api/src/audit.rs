@@ -28,10 +28,12 @@ pub struct AuditEntry {
     /// The period of the scope, for a series that resets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub period: Option<String>,
-    /// The first position taken.
-    pub from: u64,
-    /// One past the last position taken.
-    pub to: u64,
+    /// The first position taken; absent if the series is shuffled, unless the caller has the right `operate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<u64>,
+    /// One past the last position taken; absent as `from`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<u64>,
     /// The first number.
     #[cfg_attr(feature = "schema", schema(example = "PROJ-9012-1001"))]
     pub first: String,
@@ -57,7 +59,9 @@ impl AuditEntry {
 
     /// The entry as a CSV row. Columns that may hold a comma or a quote, or begin like a formula, are quoted.
     pub fn csv_row(&self) -> String {
-        let Self { series, from, to, count, how, at, .. } = self;
+        let Self { series, count, how, at, .. } = self;
+        let position = |position: Option<u64>| position.map_or_else(String::new, |it| it.to_string());
+        let (from, to) = (position(self.from), position(self.to));
         let scope = csv_cell(&scope_text(&self.scope, self.period.as_deref()));
         let (first, last, who) = (csv_cell(&self.first), csv_cell(&self.last), csv_cell(&self.who));
         format!("{series},{scope},{from},{to},{first},{last},{count},{who},{how},{at}")

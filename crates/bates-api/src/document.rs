@@ -84,8 +84,9 @@ pub struct DocumentStatus {
     /// The period of the scope, for a series that resets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub period: Option<String>,
-    /// The position of the number.
-    pub position: u64,
+    /// The position of the number; absent if the series is shuffled, unless the caller has the right `operate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<u64>,
     /// `pending`, `delivered`, `dead` or `abandoned`; for a reservation `reserved`, `confirmed` or `voided`.
     #[cfg_attr(feature = "schema", schema(example = "pending"))]
     pub state: String,

@@ -35,14 +35,19 @@ pub struct Operation {
     pub after: Option<String>,
     /// The id of the operation.
     pub id: String,
-    /// The chain that the record belongs to: the name of a host.
-    pub chain: String,
+    /// The chain that the record belongs to: the name of a host. This and the next fields are absent for a caller with
+    /// limited rights: the numbers of a chain count the changes of all callers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chain: Option<String>,
     /// The number of the record in its chain, from 1 on.
-    pub number: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<u64>,
     /// The SHA-256 digest of the record before it in the chain.
-    pub previous: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<String>,
     /// The SHA-256 digest of this record.
-    pub digest: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
 }
 
 impl Operation {
@@ -52,10 +57,12 @@ impl Operation {
 
     /// The operation as a CSV row. Columns that may hold a comma or a quote, or begin like a formula, are quoted.
     pub fn csv_row(&self) -> String {
-        let Self { at, how, kind, id, number, previous, digest, .. } = self;
+        let Self { at, how, kind, id, .. } = self;
         let optional = |text: &Option<String>| csv_cell(text.as_deref().unwrap_or_default());
         let (who, series, subject) = (csv_cell(&self.who), optional(&self.series), csv_cell(&self.subject));
-        let (before, after, chain) = (optional(&self.before), optional(&self.after), csv_cell(&self.chain));
+        let (before, after, chain) = (optional(&self.before), optional(&self.after), optional(&self.chain));
+        let number = self.number.map_or_else(String::new, |number| number.to_string());
+        let [previous, digest] = [&self.previous, &self.digest].map(|it| it.as_deref().unwrap_or_default());
         format!(
             "{at},{who},{how},{kind},{series},{subject},{before},{after},{id},{chain},{number},{previous},{digest}"
         )

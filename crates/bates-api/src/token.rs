@@ -31,7 +31,8 @@ pub struct TokenGrant {
     #[serde(default, deserialize_with = "whole_or_null", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(minimum = 1, maximum = 4_503_599_627_370_495_u64))]
     pub scopes_max: Option<u64>,
-    /// How many restricted words a series that it defines may have, if its series are limited. Defaults to 1,000.
+    /// How many restricted words and entries of `not_start_with` a series that it defines may have, if its series are limited.
+    /// Defaults to 1,000.
     #[serde(default, deserialize_with = "whole_or_null", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(maximum = 10_000))]
     pub words_max: Option<u64>,

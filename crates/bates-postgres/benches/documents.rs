@@ -87,6 +87,7 @@ fn document(scope_id: &ScopeId, scope: &Arc<Scope>, is_keyed: bool) -> AssignReq
         scope: scope.clone(),
         document_id,
         idempotency: is_keyed.then(key),
+        only_repeats: false,
         content: DocumentContent::Document(format!("{{\"text\":\"{}\"}}", "x".repeat(1_012)).into()),
         caller: "bench".into(),
         audit_stamp: None,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bates_api::{AuditRetention, AuditSetting, LimitSettings, SeriesDescription};
 use bates_core::{AuditPolicy, KeyTemplate, Limits, ListValue, Promise, SeriesName, SeriesSpec};
-use bates_pattern::{Position, Reject, Reset};
+use bates_pattern::{DigitRules, LimitsError, Position, Reject, Reset};
 
 const RETENTION_HOURS_MAX: u64 = 100 * 365 * 24;
 
@@ -22,6 +22,16 @@ pub struct FieldErrors(pub Vec<FieldError>);
 
 /// Builds the specification of a described series, or reports every field that is invalid.
 pub fn build_spec(description: &SeriesDescription, name: SeriesName) -> Result<SeriesSpec, FieldErrors> {
+    build_with(description, name, str::parse)
+}
+
+type ParseRules = fn(&str) -> Result<DigitRules, LimitsError>;
+
+fn build_with(
+    description: &SeriesDescription,
+    name: SeriesName,
+    parse_rules: ParseRules,
+) -> Result<SeriesSpec, FieldErrors> {
     // Serialized again, so that the same series always has the same text.
     let text = serde_json::to_string(description).expect("all keys of a description are strings");
     let mut spec = SeriesSpec {
@@ -46,23 +56,25 @@ pub fn build_spec(description: &SeriesDescription, name: SeriesName) -> Result<S
         value.map(|value| spec.value = value),
         description.start.map(parse_start).transpose().map(|start| spec.start = start),
         key.map(|key| spec.key = key),
-        parse_reject(description).map(|reject| spec.reject = reject),
+        parse_reject(description, parse_rules).map(|reject| spec.reject = reject),
         parse_audit(description.audit).map(|audit| spec.audit = audit),
     ];
     let errors: Vec<FieldError> = fields.into_iter().filter_map(Result::err).collect();
     if errors.is_empty() { Ok(spec) } else { Err(FieldErrors(errors)) }
 }
 
-/// Parses a description that is stored in the database.
+/// Parses a description that is stored in the database. It may have more rules than a new one: a server must open the series
+/// that an earlier version accepted.
 pub fn parse_spec(name: &SeriesName, text: &str) -> Result<SeriesSpec, Box<str>> {
     let description = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    Ok(build_spec(&description, name.clone()).map_err(|errors| errors.to_string())?)
+    let spec = build_with(&description, name.clone(), DigitRules::parse_of_any_size);
+    Ok(spec.map_err(|errors| errors.to_string())?)
 }
 
-fn parse_reject(description: &SeriesDescription) -> Result<Reject, FieldError> {
+fn parse_reject(description: &SeriesDescription, parse_rules: ParseRules) -> Result<Reject, FieldError> {
     let reject = Reject::default().with_restricted(&description.restrict).map_err(in_field("restrict"))?;
     let Some(rules) = &description.reject else { return Ok(reject) };
-    Ok(reject.with_digits(rules.parse().map_err(in_field("reject"))?))
+    Ok(reject.with_digits(parse_rules(rules).map_err(in_field("reject"))?))
 }
 
 fn to_limits(settings: &LimitSettings) -> Limits {
@@ -139,6 +151,19 @@ mod tests {
         let plain = serde_json::from_str(r#"{"pattern":"{seq}"}"#).expect("a description");
         let spec = build_spec(&plain, "n".parse().expect("a name")).expect("a valid description");
         assert!(!spec.description.contains("audit"));
+    }
+
+    #[test]
+    fn a_stored_series_keeps_more_rules_than_a_new_one_may_have() {
+        let starts: Vec<String> = (100..300).map(|start| start.to_string()).collect();
+        let text =
+            format!(r#"{{"pattern":"{{seq:9}}","reject":"openg2p:not_start_with={}"}}"#, starts.join("|"));
+        let name: SeriesName = "n".parse().expect("a name");
+        let description = serde_json::from_str(&text).expect("a description");
+        let refused = build_spec(&description, name.clone()).expect_err("too many entries");
+        assert_eq!(refused.to_string(), "reject: not_start_with has 200 entries; the limit is 100");
+        let stored = parse_spec(&name, &text).expect("it was accepted once");
+        assert_eq!(stored.reject.given_count(), 200);
     }
 
     #[test]

@@ -123,12 +123,18 @@ pub struct QuotaRequest {
     pub slice: u64,
 }
 
-/// Memory has no answer: the store must be asked for a slice of the quota.
+/// Why numbers cannot be taken off an allowance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shortage {
+    /// No wait is long enough.
+    TooMany,
     Rate(Duration),
+    /// Memory has no answer: the store must be asked for a slice of the quota.
     Quota,
 }
+
+/// A request for more than the rate allows in this time is refused: the next ones would wait for hours.
+const REQUEST_SECONDS_MAX: u64 = 60 * 60;
 
 impl Allowance {
     pub fn new(limits: CallerLimits) -> Self {
@@ -147,6 +153,9 @@ impl Allowance {
     /// Takes `count` numbers off the allowance. A request passes if earlier ones are paid off, and may itself be larger than
     /// the rate: the next ones wait for it. One second may be taken at once.
     pub fn try_take(&self, count: u64, now: Duration) -> Result<TakenAllowance, Shortage> {
+        if self.limits.rate.is_some_and(|rate| count > rate.saturating_mul(REQUEST_SECONDS_MAX)) {
+            return Err(Shortage::TooMany);
+        }
         let day_ends = match self.limits.quota {
             None => Duration::MAX,
             Some(_) => self.take_from_slice(count, now).ok_or(Shortage::Quota)?,
@@ -158,6 +167,24 @@ impl Allowance {
             return Err(Shortage::Rate(wait));
         }
         Ok(taken)
+    }
+
+    /// How many numbers could be taken now one by one, without the store.
+    pub fn left(&self, now: Duration) -> u64 {
+        let of_slice = || {
+            let slice = *self.slice.lock();
+            if now < slice.ends { slice.left } else { 0 }
+        };
+        let of_quota = self.limits.quota.map_or(u64::MAX, |_| of_slice());
+        of_quota.min(self.limits.rate.map_or(u64::MAX, |rate| self.left_at_rate(rate, now)))
+    }
+
+    fn left_at_rate(&self, rate: u64, now: Duration) -> u64 {
+        let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+        let paid_at = self.paid_at.load(Ordering::Relaxed).max(now);
+        let Some(span) = now.saturating_add(SECOND).checked_sub(paid_at) else { return 0 };
+        let count = u128::from(span) * u128::from(rate) / u128::from(SECOND) + 1;
+        u64::try_from(count).unwrap_or(u64::MAX)
     }
 
     fn take_at_rate(&self, rate: u64, count: u64, now: Duration) -> Result<(), Duration> {
@@ -248,6 +275,37 @@ mod tests {
             Ok(()),
             "numbers that were given back cost nothing"
         );
+    }
+
+    #[test]
+    fn a_request_for_more_than_an_hour_of_the_rate_is_refused_and_takes_nothing() {
+        let allowance = Allowance::new(CallerLimits { rate: Some(10), quota: Some(100_000) });
+        allowance.add_slice(QuotaDraw { granted: 100_000, day_ends_in: millis(1_000) }, Duration::ZERO);
+        assert_eq!(allowance.try_take(36_001, Duration::ZERO), Err(Shortage::TooMany));
+        assert!(allowance.try_take(36_000, Duration::ZERO).is_ok());
+        assert_eq!(allowance.slice.lock().left, 64_000);
+    }
+
+    #[test]
+    fn as_many_numbers_are_left_as_can_be_taken_one_by_one() {
+        for limits in [
+            CallerLimits { rate: Some(10), quota: None },
+            CallerLimits { rate: Some(10), quota: Some(5) },
+            CallerLimits { rate: None, quota: Some(20) },
+        ] {
+            let allowance = Allowance::new(limits);
+            let now = Duration::from_secs(100);
+            if let Some(granted) = limits.quota {
+                assert_eq!(allowance.left(now), 0, "no slice is drawn yet");
+                allowance.add_slice(QuotaDraw { granted, day_ends_in: millis(1_000) }, now);
+            }
+            for left in (0..allowance.left(now)).rev() {
+                assert!(allowance.try_take(1, now).is_ok());
+                assert_eq!(allowance.left(now), left, "{limits:?}");
+            }
+            assert!(allowance.try_take(1, now).is_err(), "{limits:?}");
+        }
+        assert_eq!(Allowance::new(CallerLimits::default()).left(millis(1)), u64::MAX);
     }
 
     #[test]

@@ -82,6 +82,11 @@ impl<S: Store> Machine<S> {
         allowance.try_take(count, self.elapsed()).ok()
     }
 
+    /// How many numbers a caller could take now one by one, without the store.
+    pub fn allowance_left(&self, allowance: &Allowance) -> u64 {
+        allowance.left(self.elapsed())
+    }
+
     /// Takes numbers off the allowance of a caller, drawing from its quota if this node's slice is used up.
     pub async fn take_allowance(
         &self,
@@ -91,22 +96,21 @@ impl<S: Store> Machine<S> {
     ) -> Result<TakenAllowance, AllowanceError> {
         let limits = allowance.limits();
         let (rate, quota) = (limits.rate.unwrap_or_default(), limits.quota.unwrap_or_default());
-        if limits.rate.is_some() && count > rate.saturating_mul(60 * 60) {
-            return Err(AllowanceError::TooMany { rate, count });
-        }
-        let exceeded = |retry_after| AllowanceError::Rate { rate, retry_after };
-        match allowance.try_take(count, self.elapsed()) {
-            Ok(taken) => return Ok(taken),
-            Err(Shortage::Rate(retry_after)) => return Err(exceeded(retry_after)),
-            Err(Shortage::Quota) => {}
+        // `None`: the store must be asked for a slice.
+        let take = || match allowance.try_take(count, self.elapsed()) {
+            Ok(taken) => Some(Ok(taken)),
+            Err(Shortage::TooMany) => Some(Err(AllowanceError::TooMany { rate, count })),
+            Err(Shortage::Rate(retry_after)) => Some(Err(AllowanceError::Rate { rate, retry_after })),
+            Err(Shortage::Quota) => None,
+        };
+        if let Some(answer) = take() {
+            return answer;
         }
         let _drawing = allowance.drawing.lock().await;
         loop {
             // Another caller may have drawn meanwhile, and others may take those numbers.
-            match allowance.try_take(count, self.elapsed()) {
-                Ok(taken) => return Ok(taken),
-                Err(Shortage::Rate(retry_after)) => return Err(exceeded(retry_after)),
-                Err(Shortage::Quota) => {}
+            if let Some(answer) = take() {
+                return answer;
             }
             let request = allowance.draw_request(caller, count, self.elapsed());
             let draw = self.store().draw_quota(request).await?;

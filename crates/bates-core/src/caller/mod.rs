@@ -2,6 +2,7 @@
 //! whether a caller may do something. Must never know how a caller proves who it is: that belongs to the front ends.
 
 mod allowance;
+mod coverage;
 mod machine;
 mod series_set;
 mod token;
@@ -79,7 +80,7 @@ pub struct DefinitionLimits {
     pub series_max: usize,
     /// Of one series.
     pub scopes_max: u64,
-    /// Restricted words of one series.
+    /// Restricted words and forbidden prefixes of one series.
     pub words_max: usize,
 }
 
@@ -104,8 +105,12 @@ pub enum Denial {
     OtherScope(Box<str>),
     #[error("this caller is limited to some scopes: name one of them")]
     ManyScopes,
-    #[error("the key {key:?} must begin with {prefix:?}: the keys of other callers begin differently")]
-    ForeignKey { key: Box<str>, prefix: Box<str> },
+    #[error("the key {key:?} must begin with {prefixes}: the keys of other callers begin differently")]
+    ForeignKey { key: Box<str>, prefixes: Box<str> },
+    #[error(
+        "this caller may not define the key {0:?}: its token needs a pattern in `series`, such as acme.*"
+    )]
+    NoKeys(Box<str>),
     #[error("this caller may define at most {0} series: retire one, or raise `series_max` of its token")]
     TooManySeries(usize),
     #[error("{what} is {value}; the limit of this caller is {limit}")]
@@ -160,36 +165,6 @@ impl Permissions {
         self.rates
     }
 
-    /// Whether another caller may do nothing that this one may not. A caller gives others at most what it has itself.
-    pub fn covers(&self, other: &Self) -> bool {
-        self.first_beyond(other).is_none()
-    }
-
-    /// What another caller has more of.
-    pub fn first_beyond(&self, other: &Self) -> Option<&'static str> {
-        let covers_scope = |rule: &ScopeRule| {
-            let same = other.scope.iter().filter(|known| known.parameter == rule.parameter);
-            same.flat_map(|known| &known.values).all(|value| rule.values.contains(value))
-                && other.scope.iter().any(|known| known.parameter == rule.parameter)
-        };
-        let covers_rate = |own: Option<u64>, other: Option<u64>| {
-            own.is_none_or(|own| other.is_some_and(|other| other <= own))
-        };
-        let (own_limits, limits) = (self.limits, other.limits);
-        let covers_limits = limits.series_max <= own_limits.series_max
-            && limits.scopes_max <= own_limits.scopes_max
-            && limits.words_max <= own_limits.words_max;
-        let covered = [
-            ("rights", Right::ALL.into_iter().all(|right| self.has(right) || !other.has(right))),
-            ("series", self.series.covers(&other.series)),
-            ("scopes", self.scope.iter().all(covers_scope)),
-            ("numbers per second", covers_rate(self.rates.rate, other.rates.rate)),
-            ("numbers per day", covers_rate(self.rates.quota, other.rates.quota)),
-            ("series, scopes or words to define", self.series == SeriesSet::All || covers_limits),
-        ];
-        covered.into_iter().find(|(_, is_covered)| !is_covered).map(|(what, _)| what)
-    }
-
     /// Whether the caller has the right for at least one series.
     #[inline]
     pub fn has(&self, right: Right) -> bool {
@@ -203,6 +178,12 @@ impl Permissions {
     /// The series that lists show to this caller.
     pub fn series(&self) -> &SeriesSet {
         &self.series
+    }
+
+    /// Whether the caller could define a series with this key. Only such a key is looked up in the store if this node does
+    /// not know it: otherwise the time would tell which keys other callers have.
+    pub fn owns_key(&self, key: &str) -> bool {
+        self.series.owns_key(key)
     }
 
     /// Whether this caller may use a series so. On the hot path.
@@ -260,17 +241,23 @@ impl Permissions {
         self.check_scope(&scope.parts().0.collect::<Vec<_>>())
     }
 
+    /// Whether this caller may define the key of the series. Limited callers have prefixes, so that no two can claim one key.
+    pub fn check_key(&self, spec: &SeriesSpec) -> Result<(), Denial> {
+        let Some(key) = spec.key.as_ref().filter(|key| !self.owns_key(key.prefix())) else { return Ok(()) };
+        let key = key.to_string().into();
+        let prefixes: Vec<String> = self.series.key_prefixes().map(|prefix| format!("{prefix:?}")).collect();
+        if prefixes.is_empty() {
+            return Err(Denial::NoKeys(key));
+        }
+        Err(Denial::ForeignKey { key, prefixes: prefixes.join(" or ").into() })
+    }
+
     /// Whether this caller may define the series. `others` is how many other series its patterns cover already.
-    ///
-    /// The Redis keys of a limited caller begin with its prefix, so that two callers cannot claim one key.
     pub fn check_definition(&self, spec: &SeriesSpec, others: usize) -> Result<(), Denial> {
         self.check(Right::Define, &spec.name)?;
         self.check_all_scopes()?;
-        let Some(prefix) = self.series.key_prefix(&spec.name) else { return Ok(()) };
-        if let Some(key) = &spec.key
-            && !key.prefix().starts_with(&*prefix)
-        {
-            return Err(Denial::ForeignKey { key: key.to_string().into(), prefix: prefix.into() });
+        if self.series == SeriesSet::All {
+            return Ok(());
         }
         let (limits, to_u64) = (self.limits, |count: usize| u64::try_from(count).unwrap_or(u64::MAX));
         let within = |what, value, limit| {
@@ -281,8 +268,8 @@ impl Permissions {
         }
         within("scopes_max", spec.limits.scopes_max, limits.scopes_max)?;
         within(
-            "the number of restricted words",
-            to_u64(spec.reject.restricted().count()),
+            "the number of restricted words and not_start_with entries",
+            to_u64(spec.reject.given_count()),
             to_u64(limits.words_max),
         )
     }

@@ -86,9 +86,19 @@ impl SeriesSet {
         }
     }
 
-    /// What the Redis keys of a series must begin with: `acme:` for the pattern `acme.*`, `document:` for `document`.
-    pub(super) fn key_prefix(&self, name: &SeriesName) -> Option<String> {
-        let pattern = self.patterns()?.iter().find(|pattern| pattern.matches(name.as_str()))?;
-        Some(format!("{}:", pattern.0.strip_suffix(".*").unwrap_or(&pattern.0)))
+    /// What the Redis keys of a caller begin with that is limited to this set: `acme:` for the pattern `acme.*`. Nothing for a
+    /// name: `document` and `document.*` may belong to two callers.
+    pub(super) fn key_prefixes(&self) -> impl Iterator<Item = String> {
+        let patterns = self.patterns().unwrap_or_default().iter();
+        patterns.filter_map(|pattern| Some(format!("{}:", pattern.0.strip_suffix(".*")?)))
+    }
+
+    /// Whether a caller that is limited to this set may define a key that begins so.
+    pub(super) fn owns_key(&self, key: &str) -> bool {
+        let begins = |pattern: &SeriesPattern| {
+            let rest = pattern.0.strip_suffix(".*").and_then(|prefix| key.strip_prefix(prefix));
+            rest.is_some_and(|rest| rest.starts_with(':'))
+        };
+        self.patterns().is_none_or(|patterns| patterns.iter().any(begins))
     }
 }

@@ -2,6 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use bates_pattern::Reject;
+
+use crate::scope::KeyTemplate;
+
 use super::*;
 
 fn name(text: &str) -> SeriesName {
@@ -50,6 +54,45 @@ fn a_series_that_may_not_be_read_does_not_exist_and_one_that_may_be_read_is_refu
             assert_eq!(denial, Denial::UnseenSeries("other.invoice".into()));
         }
     }
+}
+
+#[test]
+fn forbidden_prefixes_and_repeated_words_count_as_words() {
+    let limits = DefinitionLimits { words_max: 3, ..DefinitionLimits::default() };
+    let permissions = Permissions::new(Rights::ALL, patterns(&["acme.*"])).with_limits(limits);
+    let check = |rules: &str, words: &[&str]| {
+        let reject = Reject::default().with_digits(rules.parse().expect("rules")).with_restricted(words);
+        let reject = reject.expect("words");
+        permissions.check_definition(&SeriesSpec { reject, ..SeriesSpec::new(name("acme.a"), "{seq:9}") }, 0)
+    };
+    assert_eq!(check("openg2p", &["1", "2", "3"]), Ok(()));
+    assert_eq!(check("openg2p:not_start_with=4|5", &["1"]), Ok(()));
+    for refused in [check("openg2p", &["1"; 4]), check("openg2p:not_start_with=4|5|6", &["1"])] {
+        let what = "the number of restricted words and not_start_with entries";
+        assert_eq!(refused, Err(Denial::BeyondLimit { what, value: 4, limit: 3 }));
+    }
+}
+
+#[test]
+fn keys_belong_to_prefixes_and_two_callers_never_share_one() {
+    let sets = [&["foo"][..], &["foo.*"], &["foo.bar"], &["foo.bar.*"], &["foo.bar.*", "foo.bar"]];
+    let may_define = |set: &[&str], series: &str, key: &str| {
+        let permissions = Permissions::new(Rights::ALL, patterns(set));
+        let key = Some(KeyTemplate::parse(key).expect("a key"));
+        permissions.check_key(&SeriesSpec { key, ..SeriesSpec::new(name(series), "{seq}") })
+    };
+    let keys =
+        ["foo:x", "foo:{x}", "foo.bar:x", "foo.bar:{x}", "foo", "foo.bar", "foobar:x", "{x}", "foo{x}"];
+    let owned = sets.map(|set| keys.map(|key| may_define(set, "foo.bar", key).is_ok()));
+    let of = |own: &[&str]| keys.map(|key| own.contains(&key));
+    assert_eq!(owned[0], of(&[]));
+    assert_eq!(owned[1], of(&["foo:x", "foo:{x}"]));
+    assert_eq!(owned[2], of(&[]));
+    assert_eq!(owned[3], of(&["foo.bar:x", "foo.bar:{x}"]));
+    assert_eq!(owned[4], owned[3]);
+    assert_eq!(may_define(&["foo"], "foo", "foo:x"), Err(Denial::NoKeys("foo:x".into())));
+    let refused = may_define(&["a.*", "b.*"], "a.x", "c:x").expect_err("a foreign key");
+    assert!(refused.to_string().contains("must begin with \"a:\" or \"b:\""), "{refused}");
 }
 
 #[test]

@@ -30,6 +30,8 @@ pub struct AssignRequest {
     /// The id of the document, unless the idempotency key was used before.
     pub document_id: Uuid,
     pub idempotency: Option<Idempotency>,
+    /// Answers only a request whose idempotency key was used before, and numbers nothing.
+    pub only_repeats: bool,
     pub content: DocumentContent,
     /// The name of a token, or an address.
     pub caller: Box<str>,
@@ -105,6 +107,9 @@ pub enum AssignError {
     Grant(#[from] GrantError),
     #[error("the idempotency key was used for another request")]
     KeyReused,
+    /// The request asks for an earlier answer only.
+    #[error("the idempotency key was not used before")]
+    KeyUnused,
     /// Another attempt fails in the same way.
     #[error("the idempotency key cannot be kept: {0}")]
     BadKey(Box<str>),

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
+use super::depth::{self, DEPTH_MAX};
 use super::{
     ActionOutcome, AssignError, AssignRequest, Assignment, Document, DocumentAction, DocumentContent,
     DocumentFilter, DocumentRetention, DocumentState, Idempotency, PruneGroup,
@@ -27,9 +28,6 @@ const PRUNE_BATCH: usize = 10_000;
 /// A search gives up after this many batches of the store. Each passes some rejected positions, and all its requests share them.
 const SEARCHES_MAX: usize = 10_000;
 
-/// Levels of arrays and objects in a document. Readers of a sink often stop at 100 or 128.
-const DEPTH_MAX: usize = 64;
-
 /// Why a document got no number. Nothing was written, unless the store failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -42,6 +40,8 @@ pub enum DocumentError {
     NoSink(Box<str>),
     #[error("idempotency key {0:?} was used in this series for another request")]
     KeyReused(Box<str>),
+    #[error("idempotency key {0:?} was not used in this series before")]
+    KeyUnused(Box<str>),
     /// Another attempt fails in the same way.
     #[error("the idempotency key cannot be kept: {0}")]
     BadKey(Box<str>),
@@ -60,38 +60,11 @@ impl DocumentError {
             Self::Issue(error) => error.code(),
             Self::NoSink(_) => ErrorCode::NO_SINK,
             Self::KeyReused(_) => ErrorCode::KEY_REUSED,
-            Self::BadKey(_) => ErrorCode::BAD_ARGUMENTS,
+            Self::BadKey(_) | Self::KeyUnused(_) => ErrorCode::BAD_ARGUMENTS,
             Self::TooDeep { .. } => ErrorCode::BAD_DOCUMENT,
             Self::AllRejected { .. } => ErrorCode::ALL_REJECTED,
         }
     }
-}
-
-impl DocumentContent {
-    fn check_depth(&self) -> Result<(), DocumentError> {
-        let Self::Document(json) = self else { return Ok(()) };
-        let depth = json_depth(json);
-        if depth > DEPTH_MAX { Err(DocumentError::TooDeep { depth }) } else { Ok(()) }
-    }
-}
-
-/// The levels of arrays and objects in a valid JSON text.
-fn json_depth(json: &str) -> usize {
-    let (mut depth, mut deepest, mut is_text) = (0_usize, 0, false);
-    let mut bytes = json.bytes();
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'\\' if is_text => drop(bytes.next()),
-            b'"' => is_text = !is_text,
-            b'[' | b'{' if !is_text => {
-                depth += 1;
-                deepest = deepest.max(depth);
-            }
-            b']' | b'}' if !is_text => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    deepest
 }
 
 /// The arguments of [`Machine::assign`] besides the series.
@@ -99,6 +72,7 @@ struct AssignArgs<'a> {
     params: ScopeParams<'a>,
     content: DocumentContent,
     idempotency: Option<Idempotency>,
+    only_repeats: bool,
     caller: &'a str,
 }
 
@@ -112,7 +86,29 @@ impl<S: Store> Machine<S> {
         idempotency: Option<Idempotency>,
         caller: &str,
     ) -> AssignResult {
-        let args = AssignArgs { params, content, idempotency, caller };
+        self.assign_args(entry, AssignArgs { params, content, idempotency, only_repeats: false, caller })
+            .await
+    }
+
+    /// The number that a request with this idempotency key got earlier. Numbers nothing.
+    pub async fn find_assignment(
+        &self,
+        entry: &SeriesEntry,
+        params: ScopeParams<'_>,
+        content: DocumentContent,
+        idempotency: Idempotency,
+        caller: &str,
+    ) -> Result<Option<Assignment>, DocumentError> {
+        let idempotency = Some(idempotency);
+        let args = AssignArgs { params, content, idempotency, only_repeats: true, caller };
+        match self.assign_args(entry, args).await {
+            Ok(assignment) => Ok(Some(assignment)),
+            Err(DocumentError::KeyUnused(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn assign_args(&self, entry: &SeriesEntry, args: AssignArgs<'_>) -> AssignResult {
         if !entry.series.is_retired() {
             let assigned = self.assign_in(entry, args).await;
             if matches!(&assigned, Err(DocumentError::Issue(error)) if error.is_outdated()) {
@@ -124,17 +120,20 @@ impl<S: Store> Machine<S> {
         // The series was changed since the caller looked it up: assign with its current entry.
         match self.replacement_of(&entry.series).await {
             Some(current) => Box::pin(self.assign_in(&current, args)).await,
-            None => Err(self.dispenser.refusal(&entry.series, self.open_scope(entry, params)?.key()).into()),
+            None => {
+                let scope = self.open_scope(entry, args.params)?;
+                Err(self.dispenser.refusal(&entry.series, scope.key()).into())
+            }
         }
     }
 
     async fn assign_in(&self, entry: &SeriesEntry, args: AssignArgs<'_>) -> AssignResult {
-        let AssignArgs { params, content, idempotency, caller } = args;
+        let AssignArgs { params, content, idempotency, only_repeats, caller } = args;
         let is_document = matches!(content, DocumentContent::Document(_));
         if is_document && !entry.spec.has_sink {
             return Err(DocumentError::NoSink(entry.series.name().as_str().into()));
         }
-        content.check_depth()?;
+        depth::check(&content)?;
         let OpenScope { scope, scope_id, .. } = self.open_scope(entry, params)?;
         self.prepare_to_assign(entry, &scope_id).await?;
         let _permit = self.dispenser.permit(&scope_id)?;
@@ -149,6 +148,7 @@ impl<S: Store> Machine<S> {
             scope: Arc::new(scope),
             document_id: self.runtime.new_id(),
             idempotency,
+            only_repeats,
             content,
             caller: caller.into(),
             audit_stamp: self.document_stamp(entry, channel, caller),
@@ -287,31 +287,8 @@ fn to_error(scope_id: &ScopeId, end: u64, key: Option<Box<str>>, error: AssignEr
     match error {
         AssignError::Grant(error) => IssueError::from_grant(scope_id, 1, end, error).into(),
         AssignError::KeyReused => DocumentError::KeyReused(key.unwrap_or_default()),
+        AssignError::KeyUnused => DocumentError::KeyUnused(key.unwrap_or_default()),
         AssignError::BadKey(reason) => DocumentError::BadKey(reason),
         AssignError::Rejected { positions } => DocumentError::AllRejected { positions },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn brackets_in_texts_are_no_levels() {
-        for (json, depth) in
-            [("1", 0), ("[]", 1), (r#"{"a":[{}]}"#, 3), (r#"["[[[\"[[\\"]"#, 1), ("[[],[[]],[]]", 3)]
-        {
-            assert_eq!(json_depth(json), depth, "{json}");
-        }
-    }
-
-    #[test]
-    fn a_document_deeper_than_the_limit_is_refused_with_the_limit() {
-        let nested =
-            |depth: usize| DocumentContent::Document(("[".repeat(depth) + &"]".repeat(depth)).into());
-        assert_eq!(nested(DEPTH_MAX).check_depth(), Ok(()));
-        let error = nested(DEPTH_MAX + 1).check_depth().unwrap_err();
-        assert_eq!(error.to_string(), "the document is nested 65 levels deep; the limit is 64");
-        assert_eq!(error.code(), ErrorCode::BAD_DOCUMENT);
     }
 }

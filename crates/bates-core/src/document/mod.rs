@@ -2,6 +2,7 @@
 //! A reservation is a document without a body: the caller saves the document elsewhere, and confirms it in time.
 
 mod assign;
+mod depth;
 mod machine;
 mod outbox;
 mod record;

@@ -118,6 +118,9 @@ impl Decider<'_> {
         if let Some(known) = batch.answer(of) {
             return known;
         }
+        if of.only_repeats {
+            return Err(AssignError::KeyUnused);
+        }
         let next = self.next(of.scopes_max, of.start)?;
         let (position, number) = match self.adopted().search(of, next, &mut batch.search_left)? {
             Search::Accepted(position, number) => (position, number),

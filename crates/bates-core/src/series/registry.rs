@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::{MachineError, MachineResult, SeriesEntry, SeriesName, SeriesSpec};
 use crate::scope::KeyTemplate;
 
-/// Restricted words of all series together. A word has at most 64 bytes and is kept twice, in the description and to be
+/// Restricted words and forbidden prefixes of all series together. A word has at most 64 bytes and is kept twice, in the description and to be
 /// searched, so they take some tens of megabytes.
 const WORDS_MAX: usize = 200_000;
 
@@ -74,8 +74,8 @@ impl Registry {
     /// Refuses a description that adds restricted words beyond the limit of all series together. Fewer words than before are
     /// always accepted, and so is a series that the store or the configuration has already.
     pub(crate) fn check_word_count(&self, spec: &SeriesSpec) -> MachineResult<()> {
-        let count = |entry: &Arc<SeriesEntry>| entry.spec.reject.restricted_count();
-        let (before, words) = (self.get(spec.name.as_str()).map_or(0, count), spec.reject.restricted_count());
+        let count = |entry: &Arc<SeriesEntry>| entry.spec.reject.given_count();
+        let (before, words) = (self.get(spec.name.as_str()).map_or(0, count), spec.reject.given_count());
         let all = self.entries().map(count).sum::<usize>() - before + words;
         if words <= before || all <= WORDS_MAX {
             return Ok(());

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::str::FromStr;
 
-use super::limits::{Limits, LimitsError};
+use super::limits::{self, Limits, LimitsError};
 
 /// Cyclic numbers: the repeating decimals of 1/p whose multiples are their own rotations.
 const CYCLIC: [&str; 9] = [
@@ -97,6 +97,14 @@ impl DigitRules {
     /// The rule set with these limits.
     pub fn new(rule_set: RuleSet, mut limits: Limits) -> Result<Self, LimitsError> {
         limits.check()?;
+        limits.check_size()?;
+        Ok(Self { rule_set, limits })
+    }
+
+    /// Parses rules that were accepted before `not_start_with` had limits: a series that exists keeps its rules.
+    pub fn parse_of_any_size(text: &str) -> Result<Self, LimitsError> {
+        let (rule_set, mut limits) = parse(text)?;
+        limits.check()?;
         Ok(Self { rule_set, limits })
     }
 
@@ -108,6 +116,12 @@ impl DigitRules {
     /// The limits in force.
     pub fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// How many forbidden prefixes were given.
+    pub(super) fn given_count(&self) -> usize {
+        let starts = &self.limits.not_start_with;
+        if *starts == Limits::default().not_start_with { 0 } else { starts.len() }
     }
 
     pub(crate) fn limit(&self, rule: DigitRule) -> usize {
@@ -161,15 +175,22 @@ impl FromStr for DigitRules {
     type Err = LimitsError;
 
     fn from_str(text: &str) -> Result<Self, LimitsError> {
-        let (name, settings) = text.split_once(':').unwrap_or((text, ""));
-        let rule_set = [RuleSet::OpenG2p, RuleSet::Mosip].into_iter().find(|set| set.name() == name);
-        let rule_set = rule_set.ok_or_else(|| LimitsError::UnknownSet(name.into()))?;
-        let mut limits = Limits::default();
-        for setting in settings.split(',').filter(|setting| !setting.is_empty()) {
-            limits.set(setting)?;
-        }
-        Self::new(rule_set, limits)
+        let (rule_set, limits) = parse(text)?;
+        let rules = Self::new(rule_set, limits)?;
+        limits::check_text_size(text)?;
+        Ok(rules)
     }
+}
+
+fn parse(text: &str) -> Result<(RuleSet, Limits), LimitsError> {
+    let (name, settings) = text.split_once(':').unwrap_or((text, ""));
+    let rule_set = [RuleSet::OpenG2p, RuleSet::Mosip].into_iter().find(|set| set.name() == name);
+    let rule_set = rule_set.ok_or_else(|| LimitsError::UnknownSet(limits::shorten(name)))?;
+    let mut limits = Limits::default();
+    for setting in settings.split(',').filter(|setting| !setting.is_empty()) {
+        limits.set(setting)?;
+    }
+    Ok((rule_set, limits))
 }
 
 fn repeating_digit(digits: &[u8], distance_max: usize) -> Option<Range<usize>> {

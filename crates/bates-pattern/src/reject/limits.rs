@@ -3,6 +3,15 @@
 /// The maximum limit: OpenG2P identifiers have at most 32 digits.
 const LIMIT_MAX: usize = 32;
 
+/// Each number is compared with every entry of `not_start_with`.
+const STARTS_MAX: usize = 100;
+
+/// 100 entries of 32 digits, and every other setting once.
+const TEXT_BYTES_MAX: usize = 4_096;
+
+/// What an error shows of an invalid text.
+const SHOWN_CHARS_MAX: usize = 64;
+
 /// The limits of the rules. A limit of 0 turns its rule off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -63,6 +72,18 @@ pub enum LimitsError {
     /// A forbidden prefix that is not digits.
     #[error("invalid not_start_with {0:?}: expected digit strings separated by `|`, such as 0|1")]
     NotDigits(Box<str>),
+    /// A forbidden prefix with more digits than an identifier.
+    #[error("not_start_with has an entry of {0} digits; the limit is {LIMIT_MAX}")]
+    LongStart(usize),
+    /// Too many forbidden prefixes.
+    #[error("not_start_with has {0} entries; the limit is {STARTS_MAX}")]
+    TooManyStarts(usize),
+    /// A forbidden prefix that is listed twice.
+    #[error("not_start_with lists {0} twice: remove one")]
+    DuplicateStart(Box<str>),
+    /// Settings that are written too long.
+    #[error("the rule set is written in {0} bytes; the limit is {TEXT_BYTES_MAX}")]
+    TooLong(usize),
 }
 
 impl Limits {
@@ -79,7 +100,7 @@ impl Limits {
     }
 
     pub(super) fn set(&mut self, setting: &str) -> Result<(), LimitsError> {
-        let unknown = || LimitsError::UnknownSetting(setting.into());
+        let unknown = || LimitsError::UnknownSetting(shorten(setting));
         let (name, value) = setting.split_once('=').ok_or_else(unknown)?;
         if name == "not_start_with" {
             let starts = value.split('|').filter(|start| !start.is_empty());
@@ -87,7 +108,7 @@ impl Limits {
             return Ok(());
         }
         let limit = self.entries().into_iter().find(|(entry, ..)| *entry == name).ok_or_else(unknown)?.2;
-        *limit = value.parse().map_err(|_| LimitsError::NotANumber(setting.into()))?;
+        *limit = value.parse().map_err(|_| LimitsError::NotANumber(shorten(setting)))?;
         Ok(())
     }
 
@@ -101,8 +122,31 @@ impl Limits {
         }
         let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         match self.not_start_with.iter().find(|start| !digits(start)) {
-            Some(start) => Err(LimitsError::NotDigits(start.clone())),
+            Some(start) => Err(LimitsError::NotDigits(shorten(start))),
             None => Ok(()),
         }
     }
+
+    /// Refuses more text than rules need: a series keeps it, and compares each number with it.
+    pub(super) fn check_size(&self) -> Result<(), LimitsError> {
+        let starts = &self.not_start_with;
+        if starts.len() > STARTS_MAX {
+            return Err(LimitsError::TooManyStarts(starts.len()));
+        }
+        if let Some(long) = starts.iter().find(|start| start.len() > LIMIT_MAX) {
+            return Err(LimitsError::LongStart(long.len()));
+        }
+        match (1..starts.len()).find(|at| starts[..*at].contains(&starts[*at])) {
+            Some(at) => Err(LimitsError::DuplicateStart(starts[at].clone())),
+            None => Ok(()),
+        }
+    }
+}
+
+pub(super) fn check_text_size(text: &str) -> Result<(), LimitsError> {
+    if text.len() <= TEXT_BYTES_MAX { Ok(()) } else { Err(LimitsError::TooLong(text.len())) }
+}
+
+pub(super) fn shorten(text: &str) -> Box<str> {
+    text.chars().take(SHOWN_CHARS_MAX).collect::<String>().into()
 }

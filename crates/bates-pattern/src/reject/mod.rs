@@ -50,9 +50,11 @@ impl Reject {
         self.restricted.iter().flat_map(Restricted::words)
     }
 
-    /// How many digit strings or words must not occur.
-    pub fn restricted_count(&self) -> usize {
-        self.restricted.as_ref().map_or(0, Restricted::len)
+    /// How many words and forbidden prefixes were given, each as often as it was given. The default prefixes of a rule set
+    /// do not count.
+    pub fn given_count(&self) -> usize {
+        let words = self.restricted.as_ref().map_or(0, Restricted::given_count);
+        words + self.digits.as_ref().map_or(0, DigitRules::given_count)
     }
 
     /// Whether the rules accept `body`, the characters of `{seq}` and `{check}`. Stops at the first broken rule.

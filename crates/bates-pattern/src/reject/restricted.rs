@@ -40,6 +40,8 @@ struct Words {
     text: Box<str>,
     /// Where each word ends.
     ends: Box<[u32]>,
+    /// How many words were given: a description of a series keeps also those that repeat others.
+    given_count: usize,
     search: Search,
 }
 
@@ -66,6 +68,7 @@ impl Restricted {
         if words.len() > WORDS_MAX {
             return Err(RestrictedError::TooMany(words.len()));
         }
+        let given_count = words.len();
         let words: BTreeSet<&str> = words.iter().map(AsRef::as_ref).collect();
         let is_visible = |word: &str| word.bytes().all(|byte| byte.is_ascii_graphic());
         let fits = |word: &str| (1..=WORD_BYTES_MAX).contains(&word.len()) && is_visible(word);
@@ -80,15 +83,15 @@ impl Restricted {
         let ends = ends.collect();
         let is_short = text.len() <= AUTOMATON_BYTES_MAX;
         let search = if is_short { automaton(&words) } else { Search::Table(Table::new(&words)) };
-        Ok(Self(Arc::new(Words { text: text.into(), ends, search })))
+        Ok(Self(Arc::new(Words { text: text.into(), ends, given_count, search })))
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.0.ends.len()
+    pub(super) fn given_count(&self) -> usize {
+        self.0.given_count
     }
 
     pub(super) fn words(&self) -> impl Iterator<Item = &str> {
-        (0..self.len()).map(|index| self.0.word(index))
+        (0..self.0.ends.len()).map(|index| self.0.word(index))
     }
 
     pub(super) fn occur_in(&self, body: &[u8]) -> bool {
@@ -209,8 +212,7 @@ mod tests {
 
     fn with_search(words: &BTreeSet<&str>, search: Search) -> Restricted {
         let Restricted(built) = Restricted::new(&words.iter().collect::<Vec<_>>()).unwrap();
-        let Words { text, ends, .. } = Arc::into_inner(built).unwrap();
-        Restricted(Arc::new(Words { text, ends, search }))
+        Restricted(Arc::new(Words { search, ..Arc::into_inner(built).unwrap() }))
     }
 
     proptest! {

@@ -193,6 +193,25 @@ fn invalid_rule_settings_are_refused() {
 }
 
 #[test]
+fn rules_of_digits_have_a_bounded_size() {
+    let parse =
+        |starts: &[String]| format!("openg2p:not_start_with={}", starts.join("|")).parse::<DigitRules>();
+    let starts: Vec<String> = (100..201).map(|start| format!("{start}{:029}", 0)).collect();
+    let reject = Reject::default().with_digits(parse(&starts[..100]).unwrap());
+    assert_eq!(reject.with_restricted(&["7", "7"]).unwrap().given_count(), 102);
+    assert_eq!(parse(&starts), Err(LimitsError::TooManyStarts(101)));
+    assert_eq!(parse(&["1".repeat(33)]), Err(LimitsError::LongStart(33)));
+    assert_eq!(parse(&["1".into(), "2".into(), "1".into()]), Err(LimitsError::DuplicateStart("1".into())));
+    // Settings may be repeated, but the text of all has a limit.
+    let repeated = format!("openg2p:{}", "sequence_limit=3,".repeat(300));
+    assert_eq!(repeated.parse::<DigitRules>(), Err(LimitsError::TooLong(repeated.len())));
+    let long = format!("openg2p:{}", "x".repeat(1_000_000)).parse::<DigitRules>().unwrap_err();
+    assert!(long.to_string().len() < 500, "{long}");
+    let default = Reject::default().with_digits("openg2p".parse().unwrap());
+    assert_eq!(default.given_count(), 0, "the default prefixes are not the caller's");
+}
+
+#[test]
 fn digits_of_the_wrong_length_get_all_other_reasons_too() {
     let pattern = compile("{seq:9}{check:verhoeff}", rejecting("openg2p"));
     let expected = ["checksum", "even_run", "length", "not_start_with", "repeating_digit"].map(str::to_owned);

@@ -32,6 +32,7 @@ pub(crate) fn document(scope: &str) -> AssignRequest {
         scope: Arc::new(pattern.scope([("scope", scope)], None).unwrap()),
         document_id: Uuid::now_v7(),
         idempotency: None,
+        only_repeats: false,
         content: DocumentContent::Document("{}".into()),
         caller: "test".into(),
         audit_stamp: None,

@@ -130,6 +130,11 @@ impl Caller {
         }
     }
 
+    /// How many numbers the rate and quota of the caller allow now, one by one and without waiting.
+    pub(crate) fn allowance_left<S: Store>(&self, machine: &Machine<S>) -> u64 {
+        self.grant.allowance.as_ref().map_or(u64::MAX, |allowance| machine.allowance_left(allowance))
+    }
+
     /// Takes `count` numbers off the rate and quota of the caller.
     pub(crate) async fn pay<S: Store>(
         &self,

@@ -109,8 +109,9 @@ pub(super) fn parse_after(text: &str) -> Option<(Timestamp, Uuid)> {
 
 /// List who took which numbers
 ///
-/// Lists the audit entries of series with an audit, oldest first. `id` returns the entry that covers a number. With
-/// `Accept: text/csv` the response is a table with at most `limit` rows, which does not say whether there are more.
+/// Lists the audit entries of series with an audit, oldest first. `id` returns the entry that covers a number. Only callers
+/// with the right `operate` see positions of a shuffled series. With `Accept: text/csv` the response is a table with at most
+/// `limit` rows, which does not say whether there are more.
 #[utoipa::path(get, path = "/v1/audit", tag = "audit",
     params(("series" = Option<String>, Query, description = "Only entries of this series. Further query parameters name a scope", example = "document"),
         ("period" = Option<String>, Query, description = "The period of the scope"),
@@ -135,19 +136,23 @@ pub(super) async fn list_audit_entries<S: Store>(
     let after_of = |last: &AuditRecord| (last.stamp.at, last.id);
     let records = permit.page(query.limit, after, fetch, after_of, |record| &record.scope_id.scope).await?;
     let after = query.next_after(&records, |last| format!("{}|{}", last.stamp.at.as_microsecond(), last.id));
-    let entries: Vec<AuditEntry> = records.iter().map(to_api_entry).collect();
+    let describe = |record: &AuditRecord| {
+        let shows_positions = context.shows_positions(&permit, &record.scope_id.series);
+        to_api_entry(record, shows_positions)
+    };
+    let entries: Vec<AuditEntry> = records.iter().map(describe).collect();
     let csv = query::csv_response(&headers, AuditEntry::CSV_HEADER, &entries, AuditEntry::csv_row);
     Ok(csv.unwrap_or_else(|| Json(AuditPage { entries, after }).into_response()))
 }
 
-fn to_api_entry(record: &AuditRecord) -> AuditEntry {
+fn to_api_entry(record: &AuditRecord, shows_positions: bool) -> AuditEntry {
     let (scope, period) = query::to_api_scope(&record.scope_id.scope);
     AuditEntry {
         series: record.scope_id.series.to_string(),
         scope,
         period,
-        from: record.range.from(),
-        to: record.range.to(),
+        from: shows_positions.then(|| record.range.from()),
+        to: shows_positions.then(|| record.range.to()),
         first: record.first.to_string(),
         last: record.last.to_string(),
         count: record.count,

@@ -128,12 +128,15 @@ pub(super) fn reserve_numbers<S: Store>(
     params: ScopeParams<'_>,
     count: u64,
 ) -> Result<()> {
-    match extensions.get::<Arc<Meter>>() {
-        Some(meter) if count >= COUNTED_ANSWER_MIN => {
-            meter.reserve(answer_bytes(count, machine.number_bytes_max(entry, params)?))
-        }
-        _ => Ok(()),
+    if count < COUNTED_ANSWER_MIN {
+        return Ok(());
     }
+    reserve(extensions, answer_bytes(count, machine.number_bytes_max(entry, params)?))
+}
+
+/// Reserves memory for the answer to the request with these extensions, in place of an earlier reservation.
+pub(super) fn reserve(extensions: &Extensions, bytes: usize) -> Result<()> {
+    extensions.get::<Arc<Meter>>().map_or(Ok(()), |meter| meter.reserve(bytes))
 }
 
 fn out_of_memory() -> io::Error {

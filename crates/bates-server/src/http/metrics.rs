@@ -19,6 +19,9 @@ const COUNT_TIMEOUT: Duration = Duration::from_secs(2);
 const LATENCY: &str = "bates_store_grant_seconds";
 
 /// Metrics for Prometheus
+///
+/// A caller with limited rights sees the metrics of its series; only one without limits also sees those of the whole
+/// server: connections, memory and how long the store takes.
 #[utoipa::path(get, path = "/metrics", tag = "operations",
     responses((status = 200, description = "Counters, gauges and a histogram in the text format of Prometheus", body = String),
         (status = "default", body = bates_api::Problem, content_type = "application/problem+json", description = "The caller may not read metrics")))]
@@ -31,8 +34,11 @@ pub(super) async fn export_metrics<S: Store>(context: Context<S>, permit: Permit
     text.sample("bates_store_up", "", u64::from(is_up));
     write_series(&mut text, machine, &permit);
     write_pools(&mut text, machine, &permit);
-    write_latency(&mut text, machine);
-    write_defense(&mut text, &context.defense);
+    // Figures of the whole server tell a caller with limited rights what the others do.
+    if permit.permissions().is_unlimited() {
+        write_latency(&mut text, machine);
+        write_defense(&mut text, &context.defense);
+    }
     text.header("bates_build_info", "The version of the server.");
     text.sample("bates_build_info", concat!("{version=\"", env!("CARGO_PKG_VERSION"), "\"}"), 1);
     // A failing store must not hide the other metrics.

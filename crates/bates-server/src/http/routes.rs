@@ -66,6 +66,13 @@ impl<S: Store> ServerState<S> {
         Ok(series)
     }
 
+    /// Whether the caller may see positions of a series. Those of a shuffled one tell how many numbers were issued before. A
+    /// series that this node does not know may be shuffled.
+    pub(super) fn shows_positions(&self, permit: &Permit, series: &SeriesName) -> bool {
+        let is_counting = |entry: Arc<SeriesEntry>| !entry.series().pattern().is_shuffled();
+        permit.permissions().has(Operate) || self.machine.series(series.as_str()).is_some_and(is_counting)
+    }
+
     /// The series that this caller may use as its route does, by name.
     pub(super) fn visible_series(&self, permit: &Permit) -> Vec<Arc<SeriesEntry>> {
         let registry = self.machine.registry();

@@ -119,6 +119,8 @@ pub(super) async fn create_series<S: Store>(
     check_may_create(&permit, &name)?;
     let body = request::read_body(body, BODY_BYTES_MAX, context.body_timeout).await?;
     let spec = series::build_spec(&parse_new_description(&body, &permit)?, name)?;
+    // A change keeps the key, which may be from an operator.
+    permit.permissions().check_key(&spec)?;
     check_offer("sink", &context.sink_offers, spec.offered_sink.as_deref(), &spec.name)?;
     check_offer("pool", &context.pool_offers, spec.offered_pool.as_deref(), &spec.name)?;
     // Checked when its turn comes: a caller may wait for the changes of others, and lose its secret meanwhile.

@@ -116,10 +116,11 @@ impl<S: Store> Connection<S> {
     /// Executes every command that has arrived completely. Returns whether the connection stays open.
     async fn execute(&mut self, stream: &mut Stream, stop: &watch::Receiver<bool>) -> io::Result<bool> {
         let (mut at, mut prefetched_to) = (0, 0);
-        if self.session.end_invalid_caller() {
-            self.reader.set_limits(self.session.limits());
-        }
         let is_open = loop {
+            // Before each command: a pipeline may go on for minutes after its secret was revoked.
+            if self.session.end_invalid_caller() {
+                self.reader.set_limits(self.session.limits());
+            }
             let begun_at = at;
             match self.step(&mut at) {
                 None => break true,
@@ -171,7 +172,7 @@ impl<S: Store> Connection<S> {
 
     /// A large answer is made only if there is memory for it.
     async fn answer(&mut self, request: Request) {
-        let bytes = request.answer_bytes(&self.machine);
+        let bytes = request.answer_bytes(&self.session, &self.machine);
         if bytes > 0 && !self.session.slot.try_hold(self.held_bytes() + bytes) {
             let sentence = format!("there is no memory for an answer of about {bytes} bytes now");
             let mut reply = Reply::new(&mut self.output, self.session.protocol);
@@ -181,19 +182,26 @@ impl<S: Store> Connection<S> {
     }
 
     /// Starts fetching numbers for the command at `at`, which waits, and for those after it, so that all share a commit.
-    /// Returns where it stopped.
+    /// Returns where it stopped: at the latest where the caller's rate or quota ends, because a refused command must not
+    /// create a scope.
     fn prefetch(&self, mut at: usize) -> usize {
         let mut reader = Reader::new(self.session.limits());
         let mut scopes = Vec::new();
+        let mut allowed = self.session.caller().allowance_left(&self.machine);
         for _ in 0..PREFETCH_MAX {
             match reader.read(&self.input[at..]) {
                 Ok(Progress::Command(command)) => {
-                    at += command.consumed();
+                    let consumed = command.consumed();
                     match command::look_ahead(command, &self.session, &self.machine) {
-                        Ahead::Numbers(entry, scope) => scopes.push((entry, scope)),
+                        Ahead::Numbers { count, .. } if count > allowed => break,
+                        Ahead::Numbers { entry, scope, count } => {
+                            allowed -= count;
+                            scopes.push((entry, scope));
+                        }
                         Ahead::Login => break,
                         Ahead::Other => {}
                     }
+                    at += consumed;
                 }
                 Ok(Progress::Empty { consumed }) => at += consumed,
                 // Handled when it is executed.

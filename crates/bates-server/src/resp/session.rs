@@ -73,13 +73,20 @@ impl Session {
         self.caller.is_some()
     }
 
-    /// Ends the authentication of a caller whose secret is no longer valid. Returns whether the limits changed.
+    /// Ends the authentication of a caller whose secret is no longer valid. Returns whether the limits changed. On the hot
+    /// path.
+    #[inline]
     pub(super) fn end_invalid_caller(&mut self) -> bool {
         let has_ended = self.caller.as_ref().is_some_and(Caller::has_ended);
         if has_ended {
-            self.caller = self.first_caller.clone();
+            self.end_caller();
         }
         has_ended
+    }
+
+    #[cold]
+    fn end_caller(&mut self) {
+        self.caller = self.first_caller.clone();
     }
 
     pub(super) fn caller(&self) -> &Caller {

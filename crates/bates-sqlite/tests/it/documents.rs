@@ -51,6 +51,7 @@ pub(crate) fn document(key: Option<&str>) -> AssignRequest {
         scope: Arc::new(pattern.scope::<&str, &str>([], None).unwrap()),
         document_id: Uuid::now_v7(),
         idempotency,
+        only_repeats: false,
         content: DocumentContent::Document("{}".into()),
         caller: "test".into(),
         audit_stamp: None,

@@ -206,6 +206,7 @@ impl<'d, D: DataSet> History<'d, D> {
             scope: Arc::new(pattern.scope([("scope", &*self.name(scope))], None).expect("a good scope")),
             document_id,
             idempotency,
+            only_repeats: false,
             content: DocumentContent::Document("{}".into()),
             caller: "test".into(),
             audit_stamp: None,

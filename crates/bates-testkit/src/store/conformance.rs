@@ -44,6 +44,7 @@ macro_rules! conformance {
             an_assigned_document_is_stored_and_in_the_ledger
             concurrent_documents_get_distinct_numbers_without_holes
             a_repeated_key_returns_its_number_and_refuses_another_body
+            a_request_for_an_earlier_answer_numbers_nothing
             concurrent_requests_with_one_key_get_one_number
             a_refused_document_writes_nothing_and_frees_its_key
             positions_that_the_rules_reject_are_skipped

@@ -12,6 +12,7 @@ mod delivery;
 mod descriptions;
 mod exercise;
 mod gaps;
+mod keys;
 mod memory;
 mod moving;
 mod moving_documents;
@@ -69,14 +70,16 @@ pub mod claims {
             documents_with_the_fewest_attempts_are_claimed_first,
             only_the_latest_claim_of_a_document_can_settle_it,
         };
+        pub use super::super::keys::{
+            a_repeated_key_returns_its_number_and_refuses_another_body,
+            a_request_for_an_earlier_answer_numbers_nothing, concurrent_requests_with_one_key_get_one_number,
+        };
         pub use super::super::outbox::{
             a_refused_document_writes_nothing_and_frees_its_key,
-            a_repeated_key_returns_its_number_and_refuses_another_body,
             a_reservation_can_be_confirmed_or_voided_until_it_expires,
             an_assigned_document_is_stored_and_in_the_ledger, an_expired_reservation_is_voided,
             concurrent_documents_get_distinct_numbers_without_holes,
-            concurrent_requests_with_one_key_get_one_number, documents_are_listed_in_pages_and_by_filter,
-            positions_that_the_rules_reject_are_skipped,
+            documents_are_listed_in_pages_and_by_filter, positions_that_the_rules_reject_are_skipped,
             pruning_removes_delivered_documents_and_keeps_their_keys,
         };
         pub use super::super::pruning::{

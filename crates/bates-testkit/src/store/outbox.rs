@@ -1,6 +1,6 @@
 //! The part of the conformance suite about assigning numbers to documents and reservations.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,6 +37,7 @@ pub(super) fn assign_request(scope: &str, content: DocumentContent) -> AssignReq
         scope: Arc::new(pattern.scope([("scope", scope)], None).expect("a good scope")),
         document_id: Uuid::now_v7(),
         idempotency: None,
+        only_repeats: false,
         content,
         caller: "test".into(),
         audit_stamp: None,
@@ -79,7 +80,7 @@ pub(super) async fn settle(store: &impl Store, claimed: &[Delivery], verdict: Ve
     store.settle_claims(all).await.expect("a write")
 }
 
-async fn issued(store: &impl Store, scope: &str) -> Vec<(u64, u64)> {
+pub(super) async fn issued(store: &impl Store, scope: &str) -> Vec<(u64, u64)> {
     let ranges = store.issued_ranges(scope_id(scope)).await.expect("a read");
     ranges.iter().map(|range| (range.from(), range.to())).collect()
 }
@@ -128,49 +129,6 @@ pub async fn concurrent_documents_get_distinct_numbers_without_holes<D: DataSet>
         assert_eq!(positions, expected, "{scope}: each position once, without holes");
     }
     assert_eq!(claim(&*store, DOCUMENTS * 2, LONG).await.len(), DOCUMENTS);
-}
-
-pub async fn a_repeated_key_returns_its_number_and_refuses_another_body<D: DataSet>(data: &D) {
-    let store = open_two_series(data).await;
-    let first = assign(&store, keyed_document("a", "k", 1)).await;
-    drop(store);
-    let store = data.open().await;
-    let again = assign(&store, keyed_document("a", "k", 1)).await;
-    assert_eq!(again, Assignment { is_new: false, ..first.clone() });
-    assert_eq!(store.assign(keyed_document("a", "k", 2)).await, Err(AssignError::KeyReused));
-    assert_eq!(store.assign(keyed_document("b", "k", 2)).await, Err(AssignError::KeyReused));
-    let mut elsewhere = keyed_document("a", "k", 2);
-    elsewhere.scope_id.series = series("other");
-    assert!(assign(&store, elsewhere).await.is_new, "keys belong to a series");
-    let mut another = keyed_document("a", "k", 2);
-    another.idempotency.as_mut().expect("a key").caller = "another".into();
-    assert_eq!(&*assign(&store, another).await.number, "a-1002", "and to a caller");
-    let claims = claim(&store, 10, LONG).await;
-    settle(&store, &claims, Verdict::Delivered).await;
-    let late = assign(&store, keyed_document("a", "k", 1)).await;
-    assert_eq!((late.document_id, late.state), (first.document_id, DocumentState::Delivered));
-    assert_eq!(issued(&store, "a").await, [(1001, 1003)], "repeated requests take no position");
-}
-
-pub async fn concurrent_requests_with_one_key_get_one_number<D: DataSet>(data: &D) {
-    let store = Arc::new(open_two_series(data).await);
-    let tasks: Vec<_> = (0..60)
-        .map(|at| {
-            let store = store.clone();
-            let key = format!("key {}", at % 3);
-            tokio::spawn(async move { (at % 3, assign(&*store, keyed_document("a", &key, 1)).await) })
-        })
-        .collect();
-    let mut numbers: BTreeMap<usize, HashSet<Box<str>>> = BTreeMap::new();
-    let mut firsts = 0;
-    for task in tasks {
-        let (key, assignment) = task.await.expect("the task ends");
-        firsts += usize::from(assignment.is_new);
-        numbers.entry(key).or_default().insert(assignment.number);
-    }
-    assert!(numbers.values().all(|numbers| numbers.len() == 1), "{numbers:?}");
-    assert_eq!((firsts, claim(&*store, 100, LONG).await.len()), (3, 3));
-    assert_eq!(issued(&*store, "a").await, [(1001, 1004)]);
 }
 
 pub async fn a_refused_document_writes_nothing_and_frees_its_key<D: DataSet>(data: &D) {

@@ -124,9 +124,11 @@ async fn read_page(
     let page = client.chain_records(chain, Some(&after.to_string())).await?;
     let mut last = None;
     for operation in page.operations {
-        let number = operation.number;
-        verifier.add(&to_record(operation).with_context(|| format!("record {number} cannot be read"))?);
-        last = Some(number);
+        let id = operation.id.clone();
+        let record = to_record(operation)
+            .with_context(|| format!("record {} cannot be read", output::sanitize(&id)))?;
+        verifier.add(&record);
+        last = Some(record.number);
     }
     Ok(last)
 }
@@ -143,10 +145,10 @@ fn to_record(of: api::Operation) -> Result<OperationRecord> {
     let channel = Channel::from_name(&of.how).with_context(|| format!("unknown channel {:?}", of.how))?;
     let kind = OperationKind::from_name(&of.kind).with_context(|| format!("unknown kind {:?}", of.kind))?;
     Ok(OperationRecord {
-        chain: of.chain.into(),
-        number: of.number,
-        previous: to_digest(&of.previous)?,
-        digest: to_digest(&of.digest)?,
+        chain: of.chain.context("it has no chain")?.into(),
+        number: of.number.context("it has no number")?,
+        previous: to_digest(&of.previous.context("it has no digest of the record before it")?)?,
+        digest: to_digest(&of.digest.context("it has no digest")?)?,
         operation: Operation {
             id: of.id.parse()?,
             at: of.at.parse()?,

@@ -197,6 +197,7 @@ fn document(key: &str, digest: u8, end: u64) -> AssignRequest {
         scope: Arc::new(pattern.scope::<&str, &str>([], None).unwrap()),
         document_id: Uuid::now_v7(),
         idempotency: Some(Idempotency { caller: "c".into(), key: key.into(), digest: [digest; 32] }),
+        only_repeats: false,
         content: DocumentContent::Document("{}".into()),
         caller: "test".into(),
         audit_stamp: None,
@@ -232,6 +233,21 @@ fn a_key_twice_in_a_batch_takes_one_position() {
     assert_eq!(answers[3], Err(AssignError::KeyReused));
     assert_eq!(change.issued, [range(1, 3)]);
     assert!(keys.unused().is_empty() && keys.reassigned().is_empty());
+}
+
+#[test]
+fn a_request_for_an_earlier_answer_leaves_its_key_unused() {
+    let documents = [
+        AssignRequest { only_repeats: true, ..document("k", 1, 9) },
+        AssignRequest { only_repeats: true, ..document("later", 1, 9) },
+        document("later", 1, 9),
+        AssignRequest { only_repeats: true, ..document("later", 1, 9) },
+    ];
+    let mut keys = keys(&documents, vec![KeyState::New, KeyState::New]);
+    let (answers, change) = assignment(&new(0), &documents, &mut keys);
+    assert_eq!(answers[..2], [Err(AssignError::KeyUnused), Err(AssignError::KeyUnused)]);
+    assert_eq!(answers[3].as_ref().map(|again| again.is_new), Ok(false));
+    assert_eq!((change.issued, keys.unused().len()), (vec![range(1, 2)], 1));
 }
 
 #[test]

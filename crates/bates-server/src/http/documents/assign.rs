@@ -9,7 +9,8 @@ use axum::response::{IntoResponse, Response};
 use bates_api as api;
 use bates_api::{Day, DocumentRequest, Parameters, is_idempotency_key};
 use bates_core::{
-    Assignment, DocumentContent, ErrorCode, Idempotency, Machine, ScopeParams, SeriesEntry, Store,
+    AllowanceError, Assignment, DocumentContent, ErrorCode, Idempotency, Machine, ScopeParams, SeriesEntry,
+    Store,
 };
 use sha2::{Digest, Sha256};
 
@@ -93,8 +94,21 @@ impl KeyedCaller {
         content: DocumentContent,
         idempotency: Option<Idempotency>,
     ) -> Result<Assignment> {
-        let assign = machine.assign(entry, params, content, idempotency, self.permit.caller.name());
-        self.permit.take(machine, 1, assign, |assignment| u64::from(assignment.is_new)).await
+        let (caller, name) = (&self.permit.caller, self.permit.caller.name());
+        match (caller.pay(machine, 1).await, idempotency) {
+            (Ok(payment), idempotency) => {
+                let assigned = machine.assign(entry, params, content, idempotency, name).await;
+                let is_new = assigned.as_ref().is_ok_and(|assignment| assignment.is_new);
+                caller.give_back(payment, u64::from(!is_new));
+                Ok(assigned?)
+            }
+            // A repeated request costs nothing, so it is answered when the quota is used up too.
+            (Err(refusal @ AllowanceError::Quota { .. }), Some(idempotency)) => {
+                let earlier = machine.find_assignment(entry, params, content, idempotency, name).await?;
+                earlier.ok_or_else(|| refusal.into())
+            }
+            (Err(refusal), _) => Err(refusal.into()),
+        }
     }
 }
 

@@ -31,7 +31,7 @@ pub(crate) async fn find_document<S: Store>(
     let series = query::parse_only_series(&uri)?;
     series.as_ref().map_or(Ok(()), |name| permit.check_series(name))?;
     let document = find_only(&context, &permit, &id, series).await?;
-    Ok(Json(to_api_status(&document)))
+    Ok(Json(to_api_status(&context, &permit, &document)))
 }
 
 /// The document with this number or event id; more than one is an error.
@@ -74,7 +74,8 @@ fn unknown_document(id: &str) -> Problem {
     Problem::new(ErrorCode::UNKNOWN_DOCUMENT, format!("there is no document {:?}", truncate(id)))
 }
 
-fn to_api_status(document: &Document) -> DocumentStatus {
+fn to_api_status<S: Store>(context: &Context<S>, permit: &Permit, document: &Document) -> DocumentStatus {
+    let shows_positions = context.shows_positions(permit, &document.scope_id.series);
     let (scope, period) = query::to_api_scope(&document.scope_id.scope);
     DocumentStatus {
         id: document.number.to_string(),
@@ -82,7 +83,7 @@ fn to_api_status(document: &Document) -> DocumentStatus {
         series: document.scope_id.series.to_string(),
         scope,
         period,
-        position: document.position.value(),
+        position: shows_positions.then(|| document.position.value()),
         state: document.state.name().to_owned(),
         tries: document.attempts,
         last_error: document.last_error.as_deref().map(str::to_owned),
@@ -124,7 +125,8 @@ pub(crate) async fn list_documents<S: Store>(
     let filter = parse_filter(&permit, &mut query)?;
     let documents = documents(&context, &permit, &filter, after, query.limit).await?;
     let after = query.next_after(&documents, |document| document.id.to_string());
-    Ok(Json(OutboxPage { documents: documents.iter().map(to_api_status).collect(), after }))
+    let documents = documents.iter().map(|document| to_api_status(&context, &permit, document)).collect();
+    Ok(Json(OutboxPage { documents, after }))
 }
 
 /// Count documents by series and state
@@ -240,7 +242,7 @@ pub(super) async fn apply_action<S: Store>(
         }
     };
     match context.machine.apply_action(document_id, action, permit.actor()).await? {
-        ActionOutcome::Done(document) => Ok(Json(to_api_status(&document))),
+        ActionOutcome::Done(document) => Ok(Json(to_api_status(context, permit, &document))),
         ActionOutcome::Refused(document) => {
             let (number, state) = (&document.number, document.state);
             let detail = format!("{number:?} is already {state}, which cannot be changed");

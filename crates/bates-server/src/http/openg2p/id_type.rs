@@ -37,9 +37,12 @@ pub(super) async fn find<S: Store>(
     permit: &Permit,
     name: &str,
 ) -> Result<Arc<SeriesEntry>, Failure> {
-    let entry = context.machine.series_or_sync(name).await;
-    let entry = entry.filter(|entry| permit.sees_all_of(entry.series().name()));
     let unknown = || Failure::new(UNKNOWN_TYPE, format!("there is no ID type {name:?}"));
+    // Before the look-up: its time would tell whether the series of another caller exists.
+    if !name.parse().is_ok_and(|series| permit.sees_all_of(&series)) {
+        return Err(unknown());
+    }
+    let entry = context.machine.series_or_sync(name).await;
     entry.filter(|entry| id_length(entry).is_some()).ok_or_else(unknown)
 }
 

@@ -13,7 +13,7 @@ pub(super) fn run<S: Store>(
     machine: &Machine<S>,
 ) -> Outcome {
     let Some(key) = call.key() else { return Outcome::Answered };
-    let Some(entry) = machine.series_by_key(key) else { return Action::Take(count).defer(key) };
+    let Some(entry) = machine.series_by_key(key) else { return Action::Take(count).defer_unknown(key, call) };
     if let Err(answered) = memory::check(right, key, &entry, call) {
         return answered;
     }

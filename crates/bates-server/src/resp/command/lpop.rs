@@ -20,7 +20,7 @@ pub(super) fn run<S: Store>(right: Option<Right>, call: &mut Call<'_>, machine: 
         count => count.flatten(),
     };
     let Some(key) = call.key() else { return Outcome::Answered };
-    let Some(entry) = machine.series_by_key(key) else { return Action::Pop(count).defer(key) };
+    let Some(entry) = machine.series_by_key(key) else { return Action::Pop(count).defer_unknown(key, call) };
     if let Err(answered) = memory::check(right, key, &entry, call) {
         return answered;
     }

@@ -24,6 +24,7 @@ mod request;
 mod reset;
 mod select;
 mod table;
+mod target;
 mod time;
 mod r#type;
 mod unknown;
@@ -122,8 +123,11 @@ fn count_visible<S: Store>(session: &Session, machine: &Machine<S>) -> usize {
 
 /// What a command that has not begun will need.
 pub(super) enum Ahead {
-    /// Numbers of this scope.
-    Numbers(Arc<SeriesEntry>, ScopeKey),
+    Numbers {
+        entry: Arc<SeriesEntry>,
+        scope: ScopeKey,
+        count: u64,
+    },
     /// It changes whether later commands may run.
     Login,
     Other,
@@ -145,13 +149,13 @@ pub(super) fn look_ahead<S: Store>(command: Command<'_>, session: &Session, mach
         _ => None,
     };
     // A command for more fetches them itself, all at once.
-    let would_issue = count.is_some_and(|count| (1..=entry.series().limits().lease_min).contains(&count));
+    let count = count.filter(|count| (1..=entry.series().limits().lease_min).contains(count));
     let may_take = || spec.class.right.is_none_or(|right| session.check_key(right, &entry, key).is_ok());
-    if would_issue
+    if let Some(count) = count
         && may_take()
         && let Some(scope) = machine.scope_of_key(&entry, key)
     {
-        return Ahead::Numbers(entry, scope);
+        return Ahead::Numbers { entry, scope, count };
     }
     Ahead::Other
 }

@@ -4,15 +4,14 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
-use bates_api::Day;
 use bates_core::{
     Actor, AllowanceError, Denial, ErrorCode, Machine, NextError, Numbers, Peek, Right, ScopeParams,
     SeriesEntry, Store,
 };
-use bates_pattern::Date;
 
 use super::super::session::Session;
 use super::lpop::{self, LIST_MAX};
+use super::target::Target;
 use super::{Call, Outcome, Reply, incr, parse_count, printable, validate};
 use crate::access::Caller;
 use crate::defense::{COUNTED_ANSWER_MIN, answer_bytes};
@@ -22,17 +21,6 @@ pub(in super::super) struct Request {
     action: Action,
     /// What the caller needs for the series; the table of commands sets it.
     right: Option<Right>,
-}
-
-enum Target {
-    Key(Box<str>),
-    Series {
-        name: Box<[u8]>,
-        parameters: Vec<(String, String)>,
-        date: Option<Day>,
-        /// Whether the command is about the series, and not about one of its scopes.
-        is_whole: bool,
-    },
 }
 
 pub(super) enum Action {
@@ -65,6 +53,15 @@ impl<'c> Call<'c> {
 impl Action {
     pub(super) fn defer(self, key: &str) -> Outcome {
         Outcome::Deferred(Request { target: Target::Key(key.into()), action: self, right: None })
+    }
+
+    /// Of a key that this node does not know. One that another caller may have is answered at once, as if it were known.
+    pub(super) fn defer_unknown(self, key: &str, call: &mut Call<'_>) -> Outcome {
+        if call.session.caller().permissions().owns_key(key) {
+            return self.defer(key);
+        }
+        refuse_key(&mut call.reply(), key.as_bytes());
+        Outcome::Answered
     }
 
     pub(super) fn defer_by_key(self, call: &mut Call<'_>) -> Outcome {
@@ -102,86 +99,19 @@ impl Action {
     }
 }
 
-impl Target {
-    /// The series, if this node knows it.
-    fn known<S: Store>(&self, machine: &Machine<S>) -> Option<Arc<SeriesEntry>> {
-        match self {
-            Self::Series { name, .. } => machine.series(std::str::from_utf8(name).ok()?),
-            Self::Key(key) => machine.series_by_key(key),
-        }
-    }
-
-    fn date(&self) -> Option<Date> {
-        if let Self::Series { date, .. } = self { date.map(Day::date) } else { None }
-    }
-
-    /// Also finds a series that another node has just created.
-    async fn find<S: Store>(&self, machine: &Machine<S>) -> Option<Arc<SeriesEntry>> {
-        match self {
-            Self::Series { name, .. } => machine.series_or_sync(&String::from_utf8_lossy(name)).await,
-            Self::Key(key) => {
-                if let Some(entry) = machine.series_by_key(key) {
-                    return Some(entry);
-                }
-                // If the store fails, look again: another task may have synchronized meanwhile.
-                let _ = machine.sync_series().await;
-                machine.series_by_key(key)
-            }
-        }
-    }
-
-    fn refuse(&self, reply: &mut Reply<'_>) {
-        match self {
-            Self::Key(key) => refuse_key(reply, key.as_bytes()),
-            Self::Series { name, .. } => {
-                let sentence = format_args!("there is no series \"{}\"", printable(name));
-                refuse(reply, ErrorCode::UNKNOWN_SERIES, sentence);
-            }
-        }
-    }
-
-    /// Whether the caller may use the scope so. A text is validated by its series alone.
-    fn check(&self, session: &Session, right: Right, entry: &SeriesEntry) -> Result<(), Denial> {
-        session.check(right, entry)?;
-        let permissions = session.caller().permissions();
-        let names_scope = !matches!(self, Self::Series { is_whole: true, .. });
-        if permissions.has_all_scopes() || !names_scope {
-            return Ok(());
-        }
-        permissions.check_scope(&self.parameters(entry))
-    }
-
-    /// A series that the caller may not read is answered as one that does not exist.
-    fn deny(&self, reply: &mut Reply<'_>, denial: &Denial) {
-        match denial {
-            Denial::UnseenSeries(_) => self.refuse(reply),
-            denial => refuse(reply, denial.code(), denial),
-        }
-    }
-
-    fn parameters<'t>(&'t self, entry: &'t SeriesEntry) -> Vec<(&'t str, &'t str)> {
-        match self {
-            Self::Key(key) => {
-                let pairs = entry.key().and_then(|template| template.read(key));
-                pairs.map(Iterator::collect).unwrap_or_default()
-            }
-            Self::Series { parameters, .. } => {
-                parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
-            }
-        }
-    }
-}
-
 impl Request {
     pub(super) fn needs(self, right: Option<Right>) -> Self {
         Self { right, ..self }
     }
 
     /// What making the answer holds.
-    pub(in super::super) fn answer_bytes<S: Store>(&self, machine: &Machine<S>) -> usize {
+    pub(in super::super) fn answer_bytes<S: Store>(&self, session: &Session, machine: &Machine<S>) -> usize {
         let Action::Pop(Some(count @ COUNTED_ANSWER_MIN..)) = self.action else { return 0 };
-        // A series that is not known here has no numbers in memory.
-        let number_bytes_max = self.target.known(machine).and_then(|entry| {
+        // A series that is not known here has no numbers in memory. One of another caller counts as if it were not known.
+        let may_use = |entry: &Arc<SeriesEntry>| {
+            self.right.is_none_or(|right| self.target.check(session, right, entry).is_ok())
+        };
+        let number_bytes_max = self.target.known(machine).filter(may_use).and_then(|entry| {
             let parameters = self.target.parameters(&entry);
             let params = ScopeParams { parameters: &parameters, date: self.target.date() };
             machine.number_bytes_max(&entry, params).ok()
@@ -197,7 +127,10 @@ impl Request {
     ) {
         let Self { target, action, right } = self;
         let mut reply = Reply::new(out, session.protocol);
-        let Some(entry) = target.find(machine).await else { return target.refuse(&mut reply) };
+        let permissions = session.caller().permissions();
+        let Some(entry) = target.find(permissions, right, machine).await else {
+            return target.refuse(&mut reply);
+        };
         if let Some(right) = right
             && let Err(denial) = target.check(session, right, &entry)
         {
@@ -226,13 +159,19 @@ impl Action {
             Self::Take(_) if !entry.numbers_are_positions() => refuse_increment(reply, entry),
             // All or none: the answer is only the last number.
             Self::Take(count) => {
-                let take = async { Ok::<_, Refusal>(machine.take(entry, params, count, actor).await?) };
+                let take = async {
+                    check_valid(caller)?;
+                    Ok::<_, Refusal>(machine.take(entry, params, count, actor).await?)
+                };
                 let taken = caller.take_within_allowance(machine, count, take, |_| count).await;
                 incr::answer(reply, &taken?);
             }
             Self::Pop(count) => {
                 let wanted = count.unwrap_or(1);
-                let take = async { Ok::<_, Refusal>(machine.next(entry, params, wanted, actor).await?) };
+                let take = async {
+                    check_valid(caller)?;
+                    Ok::<_, Refusal>(machine.next(entry, params, wanted, actor).await?)
+                };
                 let got = |numbers: &Numbers| numbers.len() as u64;
                 let numbers = caller.take_within_allowance(machine, wanted, take, got).await;
                 lpop::answer(reply, count, &numbers?);
@@ -242,6 +181,15 @@ impl Action {
         }
         Ok(())
     }
+}
+
+/// The caller's secret may have ended while the request waited for the store.
+fn check_valid(caller: &Caller) -> Result<(), Refusal> {
+    if !caller.has_ended() {
+        return Ok(());
+    }
+    let sentence = "the secret of this connection was revoked, replaced or has expired".to_owned();
+    Err(Refusal { code: ErrorCode::UNAUTHORIZED, sentence })
 }
 
 /// Why a command was refused.
@@ -274,7 +222,7 @@ pub(super) fn deny_key(reply: &mut Reply<'_>, key: &str, denial: &Denial) {
     }
 }
 
-fn refuse_key(reply: &mut Reply<'_>, key: &[u8]) {
+pub(super) fn refuse_key(reply: &mut Reply<'_>, key: &[u8]) {
     refuse(reply, ErrorCode::BAD_KEY, format_args!("no series has a key like \"{}\"", printable(key)));
 }
 

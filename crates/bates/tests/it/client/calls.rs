@@ -73,7 +73,7 @@ async fn documents_are_numbered_delivered_and_looked_up() {
             break status;
         }
     };
-    assert_eq!((&status.event, status.position, &*status.series), (&assigned.event, 1001, "document"));
+    assert_eq!((&status.event, status.position, &*status.series), (&assigned.event, Some(1001), "document"));
     assert_eq!(status.scope, SCOPE.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
     assert_eq!(plans.document(&assigned.event).await.unwrap().id, assigned.id);
     while client.outbox_counts().await.unwrap()["document"].get("delivered") != Some(&2) {}

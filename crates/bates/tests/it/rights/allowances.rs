@@ -19,6 +19,7 @@ tokens:
 series:
   ticket: { pattern: "{seq}", key: "ticket:{name}" }
   bill: { pattern: "B-{seq}", promise: gapless }
+  bulk: { pattern: "{seq}", key: "bulk", limits: { lease_min: 2000000, lease_max: 2000000 } }
 "#;
 
 /// How many of these many requests for one number were answered, over both protocols in turn.
@@ -83,6 +84,38 @@ fn a_rate_refuses_with_busy_and_a_time_to_wait() {
 }
 
 #[test]
+fn numbers_in_memory_are_refused_beyond_an_hour_of_the_rate_too() {
+    let cluster = Cluster::start_with(CONFIGURATION);
+    let node = cluster.node();
+    assert_eq!(node.redis_cli(&["--no-auth-warning", "-a", SHARED, "INCR", "bulk"]), "1");
+    let mut client = Client::connect(node.port).unwrap();
+    client.send(&["AUTH", "the slow one"]).unwrap();
+    let refused = client.send(&["INCRBY", "bulk", "1000000"]).unwrap();
+    assert!(refused.contains("more than an hour's at this caller's rate of 10"), "{refused}");
+    assert_eq!(client.send(&["INCRBY", "bulk", "36000"]).unwrap(), ":36001");
+}
+
+#[test]
+fn refused_commands_of_a_pipeline_create_no_scopes() {
+    let cluster = Cluster::start_with(CONFIGURATION);
+    let node = cluster.node();
+    for (secret, answered_max) in [("the slow one", 100), ("the small one", 100)] {
+        let mut client = Client::connect(node.port).unwrap();
+        client.send(&["AUTH", secret]).unwrap();
+        let mark = secret.replace(' ', "-");
+        let commands: Vec<String> = (0..600).map(|at| format!("INCR ticket:{mark}-{at}\r\n")).collect();
+        let pipeline = commands.concat();
+        client.stream.get_mut().write_all(pipeline.as_bytes()).unwrap();
+        let answers: Vec<String> = (0..600).map(|_| client.line().unwrap()).collect();
+        let answered = answers.iter().filter(|answer| answer.starts_with(':')).count();
+        assert!((10..=answered_max).contains(&answered), "{secret}: {answered} of 600");
+        let sql = format!("SELECT count(*) FROM bates.cursor WHERE scope LIKE 'name={mark}-%'");
+        let scopes: usize = cluster.query(&sql).parse().unwrap();
+        assert_eq!(scopes, answered, "{secret}");
+    }
+}
+
+#[test]
 fn numbers_that_a_caller_did_not_get_cost_nothing() {
     let cluster = Cluster::start_with(
         "secret: the shared secret\ntokens:\n  t: { secret: the t one, may: [take], rate: 100/s, quota: 1000/day }\nseries:\n  \
@@ -106,6 +139,34 @@ fn numbers_that_a_caller_did_not_get_cost_nothing() {
     assert_eq!(paid_off.as_deref(), Some(":901"), "all of the quota can be used");
     let (status, refused) = ask_as(node.http, secret, "POST /v1/series/bill/next", "");
     assert_eq!(status, 429, "{refused}");
+}
+
+#[test]
+fn a_repeated_request_gets_its_number_after_the_quota_is_used_up() {
+    let cluster = Cluster::start_with(
+        "secret: the shared secret\ntokens:\n  t: { secret: the t one, may: [take], quota: 2/day }\nseries:\n  \
+         bill: { pattern: \"{seq}\", promise: gapless }\n",
+    );
+    let node = cluster.node();
+    let reserve = |key: &str, seconds: u64| {
+        let headers = format!("Idempotency-Key: {key}\r\nContent-Type: application/json\r\n");
+        let body = json!({ "seconds": seconds }).to_string();
+        let request = "POST /v1/series/bill/reservations";
+        let (status, answer) =
+            super::super::audit::ask_with(node.http, "the t one", &headers, request, &body);
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        (status, answer["id"].as_str().or(answer["code"].as_str()).unwrap().to_owned())
+    };
+    assert_eq!(reserve("a", 900), (201, "1".into()));
+    assert_eq!(reserve("b", 900), (201, "2".into()));
+    for _ in 0..3 {
+        assert_eq!(reserve("a", 900), (200, "1".into()));
+        assert_eq!(reserve("new", 900), (429, "rate_exceeded".into()));
+    }
+    assert_eq!(reserve("a", 800).1, "key_reused");
+    let (_, next) = ask_as(node.http, SHARED, "POST /v1/series/bill/next", "");
+    assert_eq!(next, json!({ "ids": ["3"] }), "a refused key took no number");
+    assert_eq!(cluster.query("SELECT count(*) FROM bates.idempotency"), "2");
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! The operations log on real stores: every change is in it with its caller, and a removed or changed row is found.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::super::audit::ask_as;
+use super::super::audit::{ask_as, ask_with};
 use super::super::cluster::Cluster;
 use super::super::running::Server;
 use super::{ACME, Rig};
@@ -14,6 +15,50 @@ const SHARED: &str = "the shared secret";
 
 fn start(data: &Path) -> Server {
     Server::start_with(data, "127.0.0.1:0", &[("BATES_SECRET", SHARED)])
+}
+
+/// The most memory that a server had, in megabytes.
+fn resident_mb(server: &Server) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() / 1024
+}
+
+#[test]
+fn pages_of_large_records_have_fewer_and_are_counted_before_they_are_read() {
+    const RECORDS: usize = 10_000;
+    let cluster = Cluster::start_with(&format!("secret: {SHARED}\nmemory_max_mb: 16\n"));
+    let node = cluster.node();
+    cluster.query(&format!(
+        "INSERT INTO bates.operation SELECT 'large', number, digest, digest, gen_random_uuid(),
+             now() + number * interval '1 microsecond', 'ops', 'http', 'series_changed', 's', '',
+             repeat('x', 4000), repeat('y', 4000) FROM generate_series(1, {RECORDS}) AS number,
+             decode(repeat('00', 32), 'hex') AS digest"
+    ));
+    let before = resident_mb(&node);
+    for path in ["/v1/operations?who=ops&limit=10000", "/v1/operations/chains/large?limit=10000"] {
+        let (mut after, mut seen, mut pages) = (String::new(), BTreeSet::new(), 0);
+        loop {
+            let (status, page) = ask_as(node.http, SHARED, &format!("GET {path}{after}"), "");
+            assert_eq!(status, 200, "{page}");
+            let operations = page["operations"].as_array().unwrap();
+            seen.extend(operations.iter().map(|operation| operation["number"].as_u64().unwrap()));
+            pages += 1;
+            let Some(next) = page["after"].as_str() else { break };
+            after = format!("&after={}", next.replace('|', "%7C"));
+        }
+        assert_eq!((seen.len(), pages > 50), (RECORDS, true), "{path}: {pages} pages");
+    }
+    let csv = |limit: usize| {
+        let request = format!("GET /v1/operations?who=ops&limit={limit}");
+        ask_with(node.http, SHARED, "Accept: text/csv\r\n", &request, "")
+    };
+    let (status, refused) = csv(10_000);
+    assert!(status == 422 && refused.contains("set limit to"), "a table says when it lacks rows: {refused}");
+    let (status, table) = csv(100);
+    assert_eq!((status, table.lines().count()), (200, 101));
+    let growth = resident_mb(&node) - before;
+    assert!(growth < 40, "resident memory grew by {growth} MB");
 }
 
 /// Runs `bates audit verify`: its exit code and its output.
@@ -79,6 +124,25 @@ fn every_change_of_a_caller_is_recorded_with_its_name() {
     assert!(of(switched_off, "before").contains(r#""audit":true"#), "{switched_off}");
     assert!(!of(switched_off, "after").contains("audit"), "{switched_off}");
     // Another tenant sees nothing of it, and cannot shorten it.
+    for caller in [ACME, "read"] {
+        let (_, log) = rig.ask(caller, "GET /v1/operations", "");
+        let operations = log["operations"].as_array().unwrap();
+        assert!(!operations.is_empty(), "{log}");
+        for hidden in ["chain", "number", "previous", "digest"] {
+            assert!(operations.iter().all(|operation| operation[hidden].is_null()), "{caller}: {log}");
+        }
+        let csv = Command::new(env!("CARGO_BIN_EXE_bates"))
+            .args(["operations", "--csv", "--url", &format!("http://127.0.0.1:{}", rig.server.http)])
+            .env("BATES_SECRET", super::secret(caller))
+            .output()
+            .unwrap();
+        let csv = String::from_utf8(csv.stdout).unwrap();
+        assert!(
+            csv.lines().count() > 1 && csv.lines().skip(1).all(|line| line.ends_with(",\"\",,,")),
+            "{csv}"
+        );
+    }
+    assert!(operations.iter().all(|operation| operation["number"].is_u64()), "{log}");
     let (_, other) = rig.ask_text("other", "GET /v1/operations", "");
     assert!(!other.contains("acme"), "{other}");
     for (caller, request) in [(ACME, "GET /v1/operations/chains"), ("admin", "GET /v1/operations/chains")] {
@@ -175,6 +239,49 @@ fn a_removed_or_changed_row_of_a_data_folder_is_found() {
         is_found("after another record");
         server.stop();
     }
+}
+
+#[test]
+fn a_record_is_not_replaced_after_the_head_of_its_chain_was_set_back() {
+    let data = tempfile::tempdir().unwrap();
+    let create = |server: &Server, name: &str| {
+        let body = r#"{"pattern":"{seq}"}"#;
+        assert_eq!(ask_as(server.http, SHARED, &format!("PUT /v1/series/{name}"), body).0, 201);
+    };
+    let server = start(data.path());
+    for name in ["one", "two", "three"] {
+        create(&server, name);
+    }
+    let (_, heads) = verify(server.http, &["--json"]);
+    server.stop();
+    let records = || {
+        let database = rusqlite::Connection::open(data.path().join("bates.db")).unwrap();
+        let mut query = database.prepare("SELECT hex(id) FROM operation ORDER BY number").unwrap();
+        let ids = query.query_map([], |row| row.get::<_, String>(0)).unwrap();
+        ids.collect::<Result<Vec<_>, _>>().unwrap()
+    };
+    let before = records();
+    let set_back = "UPDATE operation_chain
+                    SET number = 2, digest = (SELECT digest FROM operation WHERE number = 2)";
+    let change = |sql: &str| {
+        rusqlite::Connection::open(data.path().join("bates.db")).unwrap().execute_batch(sql).unwrap();
+    };
+    change(set_back);
+    let server = start(data.path());
+    create(&server, "four");
+    let (code, output) = verify(server.http, &[]);
+    assert!(code == Some(1) && output.contains("does not follow the record before it"), "{output}");
+    server.stop();
+    assert_eq!(records()[..before.len()], before, "all records are there, and new ones after them");
+    // With the tail removed as well, only a head that was kept elsewhere shows it.
+    change(&format!("{set_back}; DELETE FROM operation WHERE number > 2"));
+    let server = start(data.path());
+    let (code, output) = verify(server.http, &[]);
+    assert_eq!(code, Some(0), "{output}");
+    let known = data.path().join("heads.jsonl");
+    std::fs::write(&known, heads).unwrap();
+    let (code, output) = verify(server.http, &["--known", known.to_str().unwrap()]);
+    assert!(code == Some(1) && output.contains("missing"), "{output}");
 }
 
 /// A chain that was rewritten is consistent; the head that was printed earlier shows it.

@@ -3,7 +3,11 @@
 use serde_json::{Value, json};
 
 use super::super::audit::ask_as;
+use super::super::cluster::Cluster;
+use super::super::running::{Client, Server};
 use super::{ACME, Rig};
+
+const SHARED: &str = "the shared secret";
 
 fn code(answer: &Value) -> &str {
     answer["code"].as_str().unwrap_or_default()
@@ -46,6 +50,66 @@ fn a_series_of_another_tenant_is_answered_like_one_that_does_not_exist() {
     assert_eq!(rig.command(ACME, &["INCR", "acme:count"]), ":1", "nothing was taken");
 }
 
+/// Whether a node learns of a series that another node has just created, when a caller asks for it. A look-up in the store
+/// takes much longer than an answer from memory, so it must not depend on what other callers have.
+fn looks_up(nodes: &[Server; 2], name: &str, ask: impl Fn(&Server, &str)) -> bool {
+    let knows = |node: &Server, name: &str| {
+        let (_, series) = ask_as(node.http, SHARED, "GET /v1/series?limit=1000", "");
+        series["series"].as_array().expect("a list").iter().any(|series| series["name"] == name)
+    };
+    // Nodes synchronize each second: if that happens in between, try again.
+    (0..20).all(|attempt| {
+        let name = format!("{name}_{attempt}");
+        let body = json!({
+            "pattern": "{seq:9}{check:verhoeff}", "order": "shuffled", "key": name.replace('.', ":"),
+        });
+        let (status, answer) =
+            ask_as(nodes[0].http, SHARED, &format!("PUT /v1/series/{name}"), &body.to_string());
+        assert_eq!(status, 201, "{answer}");
+        ask(&nodes[1], &name);
+        knows(&nodes[1], &name)
+    })
+}
+
+/// A request: its name, and how it is sent with a secret and the name of a series.
+type Ask<'a> = (&'a str, &'a dyn Fn(&Server, &str, &str));
+
+#[test]
+fn a_name_or_key_of_another_tenant_is_never_looked_up_in_the_store() {
+    let cluster = Cluster::start_with(
+        "secret: the shared secret\ntokens:\n  \
+         acme: { secret: the acme one, may: [read, take], series: [\"acme.*\"] }\n  \
+         other: { secret: the other one, may: [read, take], series: [\"other.*\"] }\n",
+    );
+    let nodes = [cluster.node(), cluster.node()];
+    let command = |node: &Server, secret: &str, words: &[&str]| {
+        let mut client = Client::connect(node.port).expect("a connection");
+        client.send(&["AUTH", secret]).expect("an answer");
+        client.send(words).expect("an answer");
+    };
+    let get =
+        |node: &Server, secret: &str, path: &str| drop(ask_as(node.http, secret, &format!("GET {path}"), ""));
+    let key = |name: &str| name.replace('.', ":");
+    let asks: [Ask<'_>; 5] = [
+        ("incr", &|node, secret, name| command(node, secret, &["INCR", &key(name)])),
+        ("lpop", &|node, secret, name| command(node, secret, &["LPOP", &key(name), "2"])),
+        ("exists", &|node, secret, name| command(node, secret, &["EXISTS", &key(name)])),
+        ("peek", &|node, secret, name| command(node, secret, &["BATES.PEEK", name])),
+        ("http", &|node, secret, name| get(node, secret, &format!("/v1/series/{name}/peek"))),
+    ];
+    for (what, ask) in asks {
+        let name = |of: &str| format!("acme.{what}_{of}");
+        assert!(looks_up(&nodes, &name("own"), |node, name| ask(node, "the acme one", name)), "{what}");
+        assert!(!looks_up(&nodes, &name("other"), |node, name| ask(node, "the other one", name)), "{what}");
+    }
+    // The name of an ID type has no dots.
+    let id_type = |node: &Server, secret: &str, name: &str| {
+        get(node, secret, &format!("/v1/idgenerator/{name}/id/validate/1234567890"));
+    };
+    assert!(looks_up(&nodes, "citizen_own", |node, name| id_type(node, SHARED, name)));
+    assert!(!looks_up(&nodes, "citizen_other", |node, name| id_type(node, "the other one", name)));
+}
+
 #[test]
 fn lists_and_metrics_show_only_the_series_of_the_caller() {
     let rig = Rig::start();
@@ -59,8 +123,55 @@ fn lists_and_metrics_show_only_the_series_of_the_caller() {
     }
     let (_, metrics) = rig.ask_text("other", "GET /metrics", "");
     assert!(metrics.contains("bates_issued_total{series=\"other.letter\"}"), "{metrics}");
+    let of_server =
+        ["bates_store_grant_seconds", "bates_connections", "bates_memory_bytes", "bates_refused_total"];
+    for name in of_server {
+        assert!(!metrics.contains(name), "other callers change {name}: {metrics}");
+    }
+    let (_, all) = rig.ask_text("shared", "GET /metrics", "");
+    assert!(of_server.iter().all(|name| all.contains(name)), "{all}");
+    let names = |text: &str| -> Vec<String> {
+        let samples = text.lines().filter(|line| !line.starts_with('#'));
+        samples.filter(|line| !line.contains("series=")).map(str::to_owned).collect()
+    };
+    let shown = names(&metrics);
+    assert!(
+        shown.len() == 2 && shown[0] == "bates_store_up 1",
+        "nothing else is without a series: {shown:?}"
+    );
     let (_, series) = rig.ask(ACME, "GET /v1/series", "");
     assert_eq!(series["series"].as_array().map(Vec::len), Some(4), "{series}");
+}
+
+#[test]
+fn positions_of_a_shuffled_series_are_shown_only_with_the_right_operate() {
+    let rig = Rig::start();
+    for (order, pattern) in [("shuffled", "S{seq:6}"), ("counting", "C{seq:6}")] {
+        let series = format!("acme.{order}");
+        let body = json!({ "pattern": pattern, "order": order, "audit": true }).to_string();
+        assert_eq!(rig.ask("shared", &format!("PUT /v1/series/{series}"), &body).0, 201);
+        let (_, made) = rig.ask("take", &format!("POST /v1/series/{series}/reservations"), "");
+        let (id, token) = (made["id"].as_str().expect("a number"), made["token"].as_str().expect("a token"));
+        let (_, done) = rig.ask("take", &format!("POST /v1/reservations/{token}/confirm"), "");
+        let is_counting = order == "counting";
+        assert_eq!(done["position"].is_u64(), is_counting, "{done}");
+        for (caller, is_shown) in [("read", is_counting), (ACME, true), ("shared", true)] {
+            for (path, pointers) in [
+                (format!("/v1/audit?id={id}"), &["/entries/0/from", "/entries/0/to"][..]),
+                (format!("/v1/audit?series={series}"), &["/entries/0/from", "/entries/0/to"]),
+                (format!("/v1/documents/{id}"), &["/position"]),
+                (format!("/v1/outbox?series={series}"), &["/documents/0/position"]),
+                (format!("/v1/ids/{id}"), &["/matches/0/position"]),
+            ] {
+                let (status, answer) = rig.ask(caller, &format!("GET {path}"), "");
+                assert_eq!(status, 200, "{path}: {answer}");
+                for pointer in pointers {
+                    let shown = answer.pointer(pointer).is_some_and(Value::is_u64);
+                    assert_eq!(shown, is_shown, "{caller} {path}: {answer}");
+                }
+            }
+        }
+    }
 }
 
 #[test]
@@ -77,6 +188,15 @@ fn a_tenant_defines_only_below_its_prefix_and_claims_no_key_of_another() {
     assert!(answer["detail"].as_str().is_some_and(|detail| detail.contains("\"other:\"")), "{answer}");
     assert_eq!(put("other", "other.bill", json!({ "pattern": "B-{seq}", "key": "other:bill" })).0, 201);
     assert_eq!(rig.command("other", &["LPOP", "other:bill"]), "$3");
+    let body = json!({ "name": "exact", "grant": { "may": ["define"], "series": ["other"] } }).to_string();
+    let (_, token) = rig.ask("shared", "POST /v1/tokens", &body);
+    let exact = |body: Value| {
+        let secret = token["secret"].as_str().expect("a secret");
+        ask_as(rig.server.http, secret, "PUT /v1/series/other", &body.to_string())
+    };
+    let (status, answer) = exact(json!({ "pattern": "{seq}", "key": "other:mine" }));
+    assert_eq!((status, code(&answer)), (403, "forbidden"), "the prefix belongs to other.*: {answer}");
+    assert_eq!(exact(json!({ "pattern": "{seq}" })).0, 201);
     let (status, answer) =
         rig.ask("other", "PATCH /v1/series/other.bill", r#"{"limits":{"scopes_max":99000000}}"#);
     assert_eq!((status, code(&answer)), (403, "forbidden"), "{answer}");
@@ -187,7 +307,7 @@ fn a_token_that_is_limited_to_scopes_uses_and_sees_only_these() {
 #[test]
 fn without_a_secret_only_loopback_names_and_listed_hosts_are_served() {
     let data = tempfile::tempdir().expect("a folder");
-    let server = super::Server::start_with(data.path(), "127.0.0.1:0", &[("BATES_HOSTS", "bates.internal")]);
+    let server = Server::start_with(data.path(), "127.0.0.1:0", &[("BATES_HOSTS", "bates.internal")]);
     let status = |host: &str, path: &str| {
         let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
         crate::http::exchange(server.http, request.as_bytes()).0

@@ -1,5 +1,6 @@
 //! Tokens that are made at run time: what they open, when they end, and that a caller gives only what it has.
 
+use std::io::Write as _;
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -65,6 +66,34 @@ fn a_token_opens_every_node_until_it_is_revoked_and_its_connections_end() {
         );
         assert!(client.send(&["AUTH", "mail", &secret]).unwrap().starts_with("-WRONGPASS"));
     }
+}
+
+/// The client reads nothing while the secret is revoked, so that the server has most of the pipeline before it.
+#[test]
+fn a_pipeline_ends_with_its_secret() {
+    const COMMANDS: usize = 400;
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start_with(data.path(), "127.0.0.1:0", &[("BATES_SECRET", SHARED)]);
+    let secret = secret_of(add(server.http, SHARED, "mail", &json!({ "may": ["take"] })));
+    let created =
+        ask_as(server.http, SHARED, "PUT /v1/series/long", r#"{"pattern":"{seq:60}","key":"long"}"#);
+    assert_eq!(created.0, 201, "{}", created.1);
+    let mut client = Client::connect(server.port).unwrap();
+    assert_eq!(client.send(&["AUTH", "mail", &secret]).unwrap(), "+OK");
+    let pipeline = "*3\r\n$4\r\nLPOP\r\n$4\r\nlong\r\n$5\r\n20000\r\n".repeat(COMMANDS);
+    client.stream.get_mut().write_all(pipeline.as_bytes()).unwrap();
+    assert_eq!(client.line().as_deref(), Some("*20000"));
+    assert_eq!(ask_as(server.http, SHARED, "DELETE /v1/tokens/mail", "").0, 200);
+    let mut answered = 1;
+    let refused = loop {
+        match client.line().unwrap() {
+            line if line.starts_with('*') => answered += 1,
+            line if line.starts_with('-') => break line,
+            _ => {}
+        }
+    };
+    assert!(refused.starts_with("-NOAUTH"), "{refused}");
+    assert!(answered < COMMANDS / 2, "{answered} of {COMMANDS} commands were answered");
 }
 
 #[test]
