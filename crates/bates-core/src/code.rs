@@ -152,7 +152,7 @@ table! {
         "Revoke tokens that are not used.";
     RATE_EXCEEDED: "rate_exceeded", 429, "BUSY", exit 3, burns false,
         "The caller takes numbers faster than the rate of its token, or makes more than 300 changes at once, or has used its quota of the day.",
-        "Wait as long as Retry-After says, or raise the rate or quota of the token. If there is no Retry-After, ask for fewer numbers.";
+        "Wait as long as Retry-After says, or raise the rate or quota of the token.";
     AMBIGUOUS_NUMBER: "ambiguous_number", 409, "ERR", exit 2, burns false,
         "Several documents have this number, in scopes that the pattern does not show.",
         "Ask by the event id, or name the series.";
@@ -166,7 +166,7 @@ table! {
         "The business date is not a date, or the pattern cannot show it.",
         "Write it as YYYY-MM-DD.";
     BAD_COUNT: "bad_count", 422, "ERR", exit 2, burns false,
-        "The count is not a whole number from 1 to the limit.",
+        "The count is not a whole number from 1 to the limit, or more than the rate of the caller has in an hour or its quota in a day.",
         "Ask for fewer at a time.";
     BAD_KEY: "bad_key", 422, "ERR", exit 2, burns false,
         "No series has a key like this one.",

@@ -28,6 +28,8 @@ pub enum AllowanceError {
         "{count} numbers are more than an hour's at this caller's rate of {rate} per second: ask for fewer"
     )]
     TooMany { rate: u64, count: u64 },
+    #[error("{count} numbers are more than this caller's quota of {quota} per day: ask for fewer")]
+    BeyondQuota { quota: u64, count: u64 },
     #[error(
         "this caller has used its quota of {quota} numbers for today (UTC), or less than the {count} asked for are left: \
          it begins again in {} s", retry_after.as_secs()
@@ -40,7 +42,9 @@ pub enum AllowanceError {
 impl AllowanceError {
     pub const fn code(&self) -> ErrorCode {
         match self {
-            Self::Rate { .. } | Self::TooMany { .. } | Self::Quota { .. } => ErrorCode::RATE_EXCEEDED,
+            Self::Rate { .. } | Self::Quota { .. } => ErrorCode::RATE_EXCEEDED,
+            // No wait would let these pass.
+            Self::TooMany { .. } | Self::BeyondQuota { .. } => ErrorCode::BAD_COUNT,
             Self::Store(error) => error.code(),
         }
     }
@@ -48,7 +52,7 @@ impl AllowanceError {
     pub const fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Rate { retry_after, .. } | Self::Quota { retry_after, .. } => Some(*retry_after),
-            Self::TooMany { .. } | Self::Store(_) => None,
+            Self::TooMany { .. } | Self::BeyondQuota { .. } | Self::Store(_) => None,
         }
     }
 }
@@ -128,6 +132,8 @@ pub struct QuotaRequest {
 pub enum Shortage {
     /// No wait is long enough.
     TooMany,
+    /// More than the quota of a day.
+    BeyondQuota,
     Rate(Duration),
     /// Memory has no answer: the store must be asked for a slice of the quota.
     Quota,
@@ -155,6 +161,9 @@ impl Allowance {
     pub fn try_take(&self, count: u64, now: Duration) -> Result<TakenAllowance, Shortage> {
         if self.limits.rate.is_some_and(|rate| count > rate.saturating_mul(REQUEST_SECONDS_MAX)) {
             return Err(Shortage::TooMany);
+        }
+        if self.limits.quota.is_some_and(|quota| count > quota) {
+            return Err(Shortage::BeyondQuota);
         }
         let day_ends = match self.limits.quota {
             None => Duration::MAX,

@@ -100,6 +100,7 @@ impl<S: Store> Machine<S> {
         let take = || match allowance.try_take(count, self.elapsed()) {
             Ok(taken) => Some(Ok(taken)),
             Err(Shortage::TooMany) => Some(Err(AllowanceError::TooMany { rate, count })),
+            Err(Shortage::BeyondQuota) => Some(Err(AllowanceError::BeyondQuota { quota, count })),
             Err(Shortage::Rate(retry_after)) => Some(Err(AllowanceError::Rate { rate, retry_after })),
             Err(Shortage::Quota) => None,
         };
