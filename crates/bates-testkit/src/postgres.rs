@@ -203,7 +203,9 @@ impl Installation {
         command
             .args(["-p", &port.to_string(), "-c", "listen_addresses=127.0.0.1"])
             // No socket in the file system: its path has a limit that a temporary folder may exceed.
-            .args(["-c", "unix_socket_directories="]);
+            .args(["-c", "unix_socket_directories="])
+            // PgBouncer keeps four connections of each claim's database for five seconds.
+            .args(["-c", "max_connections=400"]);
         command
     }
 

@@ -106,7 +106,7 @@ impl Settings {
             let detail = if has_no_secret {
                 "send the header Authorization: Bearer <secret>"
             } else {
-                "the secret of this request is not known: it is wrong, was revoked or has expired, or the header is not \
+                "no caller has the secret of this request: it may have been revoked, or have expired; the header is \
                  Authorization: Bearer <secret>"
             };
             return Err(Problem::new(ErrorCode::UNAUTHORIZED, detail).into());
