@@ -125,7 +125,7 @@ impl Shared {
             tokio::spawn(run(self.clone(), batch));
         }
         if begins_to_wait {
-            tokio::spawn(relieve(self.clone()));
+            start_relief(self);
         }
         receiver.await.map_err(|_| store_closed())
     }
@@ -147,6 +147,10 @@ pub(crate) fn store_closed() -> StoreError {
     StoreError::Unavailable("the store is closed".into())
 }
 
+fn start_relief(shared: &Arc<Shared>) {
+    tokio::spawn(relieve(shared.clone()));
+}
+
 /// Serves calls that wait for a batch which does not end.
 async fn relieve(shared: Arc<Shared>) {
     loop {
@@ -165,7 +169,13 @@ async fn run(shared: Arc<Shared>, mut batch: Batch<Job>) {
     loop {
         let scope_ids: Vec<ScopeId> = batch.groups.iter().map(|group| group.scope_id.clone()).collect();
         let line = serve(&shared, batch.line, batch.groups).await;
-        let next = shared.queue.lock().ended(line, &scope_ids);
+        let (next, begins_to_wait) = {
+            let mut queue = shared.queue.lock();
+            (queue.ended(line, &scope_ids), queue.begins_to_wait())
+        };
+        if begins_to_wait {
+            start_relief(&shared);
+        }
         match next {
             Some(next) => batch = next,
             None => return,

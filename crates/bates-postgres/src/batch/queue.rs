@@ -83,10 +83,16 @@ impl<J: QueueItem> Queue<J> {
             self.waiting += 1;
         }
         waiting.jobs.push_back(job);
+        self.next_if_worthwhile()
+    }
+
+    /// Few calls wait for the end of a batch that is under way.
+    fn next_if_worthwhile(&mut self) -> Option<Batch<J>> {
         if self.under_way > 0 && self.waiting < WAITING_MIN * self.under_way { None } else { self.next() }
     }
 
-    /// Whether calls begin to wait although a line is free: the caller must then call [`Queue::relieve`] after a while.
+    /// Whether calls begin to wait although a line is free: the caller must then call [`Queue::relieve`] after a while. To be
+    /// asked after each call and each batch.
     pub(crate) fn begins_to_wait(&mut self) -> bool {
         let waits = !self.ready.is_empty() && !self.free_lines.is_empty();
         if !waits || self.stalled_at.is_some() {
@@ -138,7 +144,7 @@ impl<J: QueueItem> Queue<J> {
         }
         self.free_lines.push(line);
         (self.under_way, self.ended) = (self.under_way - 1, self.ended + 1);
-        self.next()
+        self.next_if_worthwhile()
     }
 
     /// A line that was never used, to replace one whose last commit is unknown.
@@ -235,16 +241,30 @@ mod tests {
             (1..2 * calls).all(|call| queue.push(of(call + 100), call).is_none()),
             "fewer for each batch"
         );
-        assert!(queue.push(of(100), 0).is_some());
-        assert!(queue.push(scope_id("c"), 1).is_none());
-        assert!(queue.ended(second.line, &[]).is_some(), "a line goes on with all that wait");
+        let third = queue.push(of(100), 0).unwrap();
         assert!(queue.push(scope_id("d"), 1).is_none());
+        assert!(queue.ended(second.line, &[]).is_none(), "few wait, and two batches are under way");
         assert!(queue.relieve().is_continue(), "a batch has ended");
         let relieved = queue.relieve().break_value().flatten();
         assert_eq!(shown(relieved.as_ref()), [("scope=d".to_owned(), vec![1])], "no batch ended meanwhile");
         assert!(queue.relieve().break_value().flatten().is_none(), "no call waits");
         assert!(queue.push(scope_id("e"), 1).is_none() && queue.begins_to_wait());
-        assert!(queue.ended(first.line, &[scope_id("a")]).is_some());
+        // With the calls that came for its own scope meanwhile, 33 wait.
+        assert!(queue.ended(first.line, &[scope_id("a")]).is_none(), "two batches are under way");
+        let last = queue.ended(third.line, &[]).unwrap();
+        assert_eq!(last.groups.len(), 2, "all that wait, beside the one that is under way");
+    }
+
+    #[test]
+    fn the_last_batch_to_end_takes_all_that_wait() {
+        let mut queue = Queue::new(2);
+        let first = queue.push(scope_id("a"), 0).unwrap();
+        assert!(queue.push(scope_id("b"), 1).is_none() && queue.begins_to_wait());
+        let relieved = queue.relieve().break_value().flatten().unwrap();
+        assert!(queue.push(scope_id("c"), 2).is_none());
+        assert!(queue.ended(relieved.line, &[scope_id("b")]).is_none() && queue.begins_to_wait());
+        let last = queue.ended(first.line, &[scope_id("a")]);
+        assert_eq!(shown(last.as_ref()), [("scope=c".to_owned(), vec![2])]);
     }
 
     #[test]
