@@ -106,7 +106,7 @@ type Row = [String; 5];
 /// Runs a benchmark, shows what it prints, and returns its comparisons.
 fn comparisons(command: &mut Command) -> Result<Vec<Row>> {
     let mut child = command
-        .env("BATES_COMPARISONS", "1")
+        .env("BENCH_COMPARISONS", "1")
         .env("CARGO_TERM_QUIET", "true")
         .stdout(Stdio::piped())
         .spawn()

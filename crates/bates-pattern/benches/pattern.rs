@@ -87,7 +87,7 @@ fn print_ratios(medians: &[(&str, f64)]) {
 
 /// A line for `cargo xtask bench`.
 fn print_comparison(work: &str, peer: &str, ratio: f64) {
-    if std::env::var_os("BATES_COMPARISONS").is_some() {
+    if std::env::var_os("BENCH_COMPARISONS").is_some() {
         println!("comparison\tpattern, {work}\t{}\t{ratio:.2}\t\t", peer.trim_start_matches("peer: "));
     }
 }

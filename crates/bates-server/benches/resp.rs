@@ -62,7 +62,7 @@ fn main() {
     for row in &mut rows {
         let ns = row.median();
         // A line for `cargo xtask bench`. The row of the peer follows ours.
-        if row.name == "peer: resp-rs, pipeline 16" && std::env::var_os("BATES_COMPARISONS").is_some() {
+        if row.name == "peer: resp-rs, pipeline 16" && std::env::var_os("BENCH_COMPARISONS").is_some() {
             println!("comparison\treading a command, pipeline 16\tresp-rs\t{:.2}\t\t", ns / ours);
         }
         ours = ns;

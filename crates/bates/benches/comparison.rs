@@ -1,4 +1,4 @@
-//! One measured work beside its peer and its aim, as a line for people and, if `BATES_COMPARISONS` is set, as a line for
+//! One measured work beside its peer and its aim, as a line for people and, if `BENCH_COMPARISONS` is set, as a line for
 //! `cargo xtask bench`.
 
 #[derive(Clone, Copy)]
@@ -29,7 +29,7 @@ impl Comparison<'_> {
         let aim = format!("{sign} {bound}");
         let mark = if is_met { "" } else { "missed" };
         println!("  {work:<58} {result:>9}  {aim:<11} {mark:<6}  {detail}");
-        if std::env::var_os("BATES_COMPARISONS").is_some() {
+        if std::env::var_os("BENCH_COMPARISONS").is_some() {
             println!("comparison\t{work}\t{peer}\t{result}\t{aim}\t{mark}");
         }
     }
