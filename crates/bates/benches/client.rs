@@ -65,8 +65,7 @@ fn positions(client: &Client, rounds: usize) {
             });
             [ours / bare, ours, bare]
         };
-        let measured: Vec<_> = (0..rounds).map(|_| round()).collect();
-        let [result, ours, bare] = medians(&measured);
+        let [result, ours, bare] = medians(rounds, round);
         Comparison {
             work: &format!("positions prefetched by the Rust client, threads: {threads}"),
             peer: "AtomicU64::fetch_add",
@@ -168,8 +167,7 @@ fn keys(client: &Client, runtime: &Runtime, rounds: usize) {
         [shuffled / peer, counting / peer, shuffled, counting, peer]
     };
     round();
-    let measured: Vec<_> = (0..rounds).map(|_| round()).collect();
-    let [of_shuffled, of_counting, shuffled, counting, peer] = medians(&measured);
+    let [of_shuffled, of_counting, shuffled, counting, peer] = medians(rounds, round);
     for (order, result, ours) in [("shuffled", of_shuffled, shuffled), ("counting", of_counting, counting)] {
         Comparison {
             work: &format!("prefetch(100) of the Rust client, {order}"),

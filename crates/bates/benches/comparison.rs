@@ -59,7 +59,8 @@ pub(crate) fn median(samples: impl IntoIterator<Item = f64>) -> f64 {
     samples[samples.len() / 2]
 }
 
-/// The median of each column.
-pub(crate) fn medians<const N: usize>(rounds: &[[f64; N]]) -> [f64; N] {
+/// Runs the rounds, and returns the median of each column.
+pub(crate) fn medians<const N: usize>(rounds: usize, mut round: impl FnMut() -> [f64; N]) -> [f64; N] {
+    let rounds: Vec<[f64; N]> = (0..rounds).map(|_| round()).collect();
     std::array::from_fn(|at| median(rounds.iter().map(|round| round[at])))
 }

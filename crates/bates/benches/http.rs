@@ -58,8 +58,7 @@ pub(crate) fn run(arguments: &Arguments) {
     };
     round();
     let rounds = if arguments.is_short() { 5 } else { 11 };
-    let measured: Vec<_> = (0..rounds).map(|_| round()).collect();
-    let [ratio, ours, theirs, our_time, their_time] = medians(&measured);
+    let [ratio, ours, theirs, our_time, their_time] = medians(rounds, round);
     println!("\nHTTP, {CONNECTIONS} connections, {SCOPES} scopes, medians of {rounds} rounds");
     let [ours, theirs, our_time, their_time] = [ours, theirs, our_time, their_time].map(grouped);
     Comparison {

@@ -68,8 +68,7 @@ pub(crate) fn run(arguments: &Arguments) {
         let rows = pgbench::rate(&server, SKIP_LOCKED, CONNECTIONS, ["--time", &seconds.to_string()]);
         [one / rows, three / rows, one, three, rows]
     };
-    let measured: Vec<_> = (0..rounds).map(|_| round()).collect();
-    let [ratio_of_one, ratio_of_three, one, three, rows] = medians(&measured);
+    let [ratio_of_one, ratio_of_three, one, three, rows] = medians(rounds, round);
     println!(
         "\nOpenG2P, one ID per request, {CONNECTIONS} connections, medians of {rounds} rounds of {seconds} s"
     );

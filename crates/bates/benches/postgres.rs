@@ -115,8 +115,7 @@ pub(crate) fn run(arguments: &Arguments) {
             let theirs = pgbench::rate(&server, work.peer.1, work.connections, limit);
             [ours / theirs, ours, theirs]
         };
-        let measured: Vec<_> = (0..rounds).map(|_| round()).collect();
-        let [ratio, ours, theirs] = medians(&measured);
+        let [ratio, ours, theirs] = medians(rounds, round);
         Comparison {
             work: work.name,
             peer: work.peer.0,

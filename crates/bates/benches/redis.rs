@@ -25,8 +25,7 @@ pub(crate) fn run(arguments: &Arguments) {
             let (peer, (ours, memory)) = (benchmark_rate(), fill_rate(order));
             [ours / peer, ours, peer, memory]
         };
-        let measured: Vec<_> = (0..rounds).map(|_| round()).collect();
-        let [result, ours, peer, memory] = medians(&measured);
+        let [result, ours, peer, memory] = medians(rounds, round);
         Comparison {
             work: &format!("filling a pool in Redis, {order}"),
             peer: "redis-benchmark, RPUSH of 1,000",

@@ -127,8 +127,7 @@ fn compare(work: &Work, redis: &PrivateRedis, bates: &Server, rounds: usize) {
         [ours / theirs, our_time / their_time, ours, theirs, our_time, their_time]
     };
     round();
-    let rounds: Vec<_> = (0..rounds).map(|_| round()).collect();
-    let [ratio, ratio_of_time, ours, theirs, our_time, their_time] = medians(&rounds);
+    let [ratio, ratio_of_time, ours, theirs, our_time, their_time] = medians(rounds, round);
     let [ours, theirs, our_time, their_time] = [ours, theirs, our_time, their_time].map(grouped);
     let rates = format!("{ours} beside {theirs} requests/s");
     let times = format!("{our_time} beside {their_time} ns");

@@ -194,7 +194,7 @@ mod tests {
                 prop_assert!(cells.chunks.len() * CHUNK_LEN <= 256 + CHUNK_LEN, "places are used again");
             }
             for n in 0..=u8::MAX {
-                    let found = find(&cells, &scope(n)).map(|place| cells.at(place).scope().to_vec());
+                let found = find(&cells, &scope(n)).map(|place| cells.at(place).scope().to_vec());
                 prop_assert_eq!(found, model.contains(&n).then(|| scope(n).into_bytes()));
             }
         }
