@@ -146,6 +146,11 @@ fn an_expired_token_is_refused() {
     let body = json!({ "name": "acme", "grant": { "may": ["read"] }, "expires_in_s": 1 }).to_string();
     let secret = secret_of(ask_as(server.http, SHARED, "POST /v1/tokens", &body));
     wait_for(|| ask_as(server.http, &secret, "GET /v1/series/short", "").0 == 401);
+    let (_, refused) = ask_as(server.http, &secret, "GET /v1/series/short", "");
+    assert!(
+        refused["detail"].as_str().unwrap().contains("may have been revoked, or have expired"),
+        "{refused}"
+    );
     let (status, refused) = ask_as(server.http, SHARED, "POST /v1/tokens/acme/rotate", "");
     assert!(status == 409 && refused["detail"].as_str().unwrap().contains("expired at"), "{refused}");
 }
