@@ -33,6 +33,24 @@ impl<'s> AcceptedPositions<'s> {
         }
     }
 
+    /// Writes the `{seq}` of the next positions into slots of its width, one for each. Only for a scope whose numbers are
+    /// [alike](Scope::are_numbers_alike). Panics at the end of the range.
+    pub fn fill_seqs<'o>(&mut self, slots: impl IntoIterator<Item = &'o mut [u8]>) {
+        let alphabet = &self.scope.pattern().compiled_template().seq.alphabet;
+        let shuffled = self.scope.pattern().shuffle().zip(self.scope.tweak);
+        for slot in slots {
+            let value = match shuffled {
+                Some((shuffle, tweak)) => self.next_value(shuffle, tweak),
+                None if self.next < self.end => {
+                    self.next += 1;
+                    Some(u128::from(self.next - 1))
+                }
+                None => None,
+            };
+            alphabet.fill(slot, value.expect("a slot for each position"));
+        }
+    }
+
     /// Skips all values with the same rejected prefix.
     fn next_counting(&mut self, out: &mut Vec<u8>) -> Option<Position> {
         while self.next < self.end {
@@ -49,15 +67,20 @@ impl<'s> AcceptedPositions<'s> {
 
     fn next_shuffled(&mut self, shuffle: &Shuffle, tweak: Tweak, out: &mut Vec<u8>) -> Option<Position> {
         loop {
-            if self.unread == SHUFFLE_BATCH_LEN {
-                self.refill(shuffle, tweak)?;
-            }
-            let value = self.values[self.unread];
-            self.unread += 1;
+            let value = self.next_value(shuffle, tweak)?;
             if self.scope.write_accepted(value, out) {
                 return Position::new(self.next - (SHUFFLE_BATCH_LEN - self.unread) as u64 - 1);
             }
         }
+    }
+
+    #[inline]
+    fn next_value(&mut self, shuffle: &Shuffle, tweak: Tweak) -> Option<u128> {
+        if self.unread == SHUFFLE_BATCH_LEN {
+            self.refill(shuffle, tweak)?;
+        }
+        self.unread += 1;
+        Some(self.values[self.unread - 1])
     }
 
     /// Fills `values` from the back, so that the end of a short batch is the end of the array.

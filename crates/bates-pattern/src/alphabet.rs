@@ -142,6 +142,30 @@ impl Alphabet {
         end
     }
 
+    /// Writes `value`, which is not wider, as the whole slot.
+    pub(crate) fn fill(&self, slot: &mut [u8], value: u128) {
+        let Ok(value) = u64::try_from(value) else {
+            let mut text = [self.digits[0]; WIDTH_MAX];
+            self.write_wide(&mut text, value);
+            return slot.copy_from_slice(&text[WIDTH_MAX - slot.len()..]);
+        };
+        match self.radix {
+            10 => self.fill_in(10, slot, value),
+            36 => self.fill_in(36, slot, value),
+            62 => self.fill_in(62, slot, value),
+            radix => self.fill_in(u64::from(radix), slot, value),
+        }
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the radix must be a constant at each call")]
+    fn fill_in(&self, radix: u64, slot: &mut [u8], mut value: u64) {
+        for digit in slot.iter_mut().rev() {
+            *digit = self.digits[(value % radix) as usize];
+            value /= radix;
+        }
+    }
+
     pub(crate) fn make_canonical(&self, text: &mut [u8]) {
         for byte in text {
             *byte = self.digit(*byte).map_or(*byte, |digit| self.digits[usize::from(digit)]);

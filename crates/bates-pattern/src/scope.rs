@@ -180,6 +180,12 @@ impl Scope {
         self.head.len() + self.between.len() + self.tail.len() + seq + check
     }
 
+    /// Whether numbers of this scope differ in nothing but `{seq}`, which is equally long in all, and no rule rejects any.
+    pub fn are_numbers_alike(&self) -> bool {
+        let template = self.pattern.compiled_template();
+        template.seq.width.is_some() && template.check.is_none() && self.pattern.reject().is_empty()
+    }
+
     /// The bytes of `{seq}` in a number of this scope that is `length` bytes long.
     pub fn seq_range(&self, length: usize) -> std::ops::Range<usize> {
         let check = self.pattern.compiled_template().check.map_or(0, crate::check::Check::width);

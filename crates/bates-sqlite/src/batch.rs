@@ -1,14 +1,17 @@
 //! A batch of the writer: requests for positions, which the ledger decides scope by scope, and all other writes.
 
+use std::hash::BuildHasher as _;
+
 use bates_core::ledger::{BatchState, Decision, Outcome, Request, decide};
 use bates_core::{ScopeId, StoreResult};
+use foldhash::fast::RandomState;
 use rusqlite::{Result, Transaction};
 use tokio::sync::oneshot;
 
-use crate::new_scopes::{Change, NewScopes};
+use crate::new_scopes::{Change, Merge, NewScopes};
 use crate::outbox::assign;
 use crate::scope::{ScopeTable, SeriesRow};
-use crate::writer::Write;
+use crate::writer::{CursorUse, Write};
 
 /// Requests of one caller, who gets their outcomes in the same order.
 pub(crate) struct Calls {
@@ -57,6 +60,10 @@ impl Calls {
 }
 
 impl Batch {
+    pub(crate) fn extend(&mut self, jobs: Option<Job>) {
+        jobs.into_iter().for_each(|job| self.push(job));
+    }
+
     pub(crate) fn push(&mut self, job: Job) {
         match job {
             Job::Calls(Calls { requests, now, answer }) => {
@@ -72,16 +79,25 @@ impl Batch {
         self.calls.len() + self.writes.len()
     }
 
-    /// Called again in another transaction if the commit failed.
+    /// Called again in another transaction if the commit failed. An empty batch only merges new scopes.
     pub(crate) fn apply(
         &mut self,
         transaction: &Transaction<'_>,
         run: i64,
         new_scopes: &mut NewScopes,
     ) -> Result<Change> {
-        let needs_cursors = self.writes.iter().any(|write| write.needs_cursors());
+        let uses_cursors = |write: &Box<dyn Write>| write.cursor_use() != CursorUse::None;
+        let needs_cursors = self.writes.iter().any(uses_cursors);
+        if self.writes.iter().any(|write| write.cursor_use() == CursorUse::Adds) {
+            new_scopes.forget_known();
+        }
         let Self { calls, outcomes, writes, .. } = self;
-        let change = new_scopes.merge(transaction, calls.len(), needs_cursors)?;
+        let merge = match calls.len() {
+            _ if needs_cursors => Merge::NeedsCursors,
+            0 if writes.is_empty() => Merge::Many,
+            calls => Merge::Calls(calls),
+        };
+        let change = new_scopes.merge(transaction, merge)?;
         let mut scopes = ScopeTable { transaction, run, new_scopes, change, needs_cursors };
         let mut state = BatchState::of(calls.iter().map(|call| &call.request));
         if state.has_keys() {
@@ -90,9 +106,7 @@ impl Batch {
         }
         outcomes.clear();
         outcomes.resize_with(calls.len(), || None);
-        let mut sorted: Vec<(usize, &Call)> = calls.iter().enumerate().collect();
-        // A stable sort: the requests of a scope keep their order.
-        sorted.sort_by(|(_, one), (_, other)| one.scope_id.cmp(&other.scope_id));
+        let sorted = sorted(calls);
         for calls in sorted.chunk_by(|(_, one), (_, other)| one.scope_id.series == other.scope_id.series) {
             let mut series = SeriesRow::default();
             for calls in calls.chunk_by(|(_, one), (_, other)| one.scope_id.scope == other.scope_id.scope) {
@@ -120,6 +134,20 @@ impl Batch {
         drop(outcomes);
         self.writes.drain(..).for_each(|write| write.answer(committed.clone()));
     }
+}
+
+/// The calls of a scope stand together and keep their order, and so do the scopes of a series. Hashes are compared first:
+/// texts that begin alike take long.
+fn sorted(calls: &[Call]) -> Vec<(usize, &Call)> {
+    let hasher = RandomState::default();
+    let key = |call: &Call| (hasher.hash_one(&call.scope_id.series), hasher.hash_one(&call.scope_id.scope));
+    let mut sorted: Vec<_> = calls.iter().enumerate().map(|(at, call)| (key(call), at)).collect();
+    let by_scope_id = |(key, at): &((u64, u64), usize), (other_key, other): &((u64, u64), usize)| {
+        let texts = || calls[*at].scope_id.cmp(&calls[*other].scope_id).then(at.cmp(other));
+        key.cmp(other_key).then_with(texts)
+    };
+    sorted.sort_unstable_by(by_scope_id);
+    sorted.into_iter().map(|(_, at)| (at, &calls[at])).collect()
 }
 
 /// The outcomes of the calls for one scope.

@@ -12,6 +12,7 @@ mod error;
 mod folder;
 mod gap;
 mod held;
+mod known_scopes;
 mod log;
 mod moving;
 mod new_scopes;

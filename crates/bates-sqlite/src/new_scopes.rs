@@ -10,18 +10,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bates_core::ScopeKey;
-use foldhash::fast::RandomState;
+use foldhash::quality::RandomState;
 use hashbrown::HashTable;
 use rusqlite::{Connection, Result, Transaction, params};
 
+use crate::known_scopes::KnownScopes;
 use crate::planted::{Bug, is_planted};
 use crate::write::{execute, to_i64};
 
-/// Merging begins with this many scopes, of some 150 bytes each, and ends before twice as many are in memory. The more
-/// there are, the more of them share a page of `cursor`.
+/// While the writer is idle, merging begins with this many scopes, of some 150 bytes each. The more there are, the more of
+/// them share a page of `cursor`. With twice as many, it begins beside other work, and ends before there are three times
+/// as many.
 const MERGED_TOGETHER: usize = 131_072;
 
-/// A commit merges at least this many scopes once merging has begun: some milliseconds of work.
+/// An idle writer merges this many scopes in a commit: a caller that comes then waits some milliseconds.
+const MERGED_IDLE: usize = 1_024;
+
+/// A busy one merges at least this many.
 const MERGED_MIN: usize = 256;
 
 const INSERT: &str = "INSERT OR IGNORE INTO cursor (series_id, scope, next, version, held_from, run) VALUES (?, ?, ?, ?, ?, ?)";
@@ -49,6 +54,18 @@ pub(crate) struct NewScopes {
     /// The id of the last row.
     row: i64,
     is_any: AnyNewScope,
+    known: KnownScopes,
+}
+
+/// How many scopes a commit merges.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Merge {
+    /// The writer is idle.
+    Many,
+    /// So many calls, each of which may add a scope.
+    Calls(usize),
+    /// Work for which every scope must be in `cursor`.
+    NeedsCursors,
 }
 
 struct Appended {
@@ -91,8 +108,9 @@ pub(crate) fn merge_left(connection: &Connection) -> Result<()> {
 }
 
 impl NewScopes {
-    pub(crate) fn new(run: i64) -> Self {
-        Self {
+    /// After the scopes that an earlier run left are merged.
+    pub(crate) fn new(connection: &Connection, run: i64) -> Result<Self> {
+        Ok(Self {
             run,
             merged_together: MERGED_TOGETHER,
             hasher: RandomState::default(),
@@ -101,59 +119,91 @@ impl NewScopes {
             merging_to: 0,
             row: 0,
             is_any: AnyNewScope::default(),
-        }
+            known: KnownScopes::new(connection)?,
+        })
     }
 
     pub(crate) fn is_any(&self) -> AnyNewScope {
         self.is_any.clone()
     }
 
-    /// Merges all scopes, if `is_all`; otherwise about twice as many as the commit may add, if there are too many.
-    pub(crate) fn merge(
-        &mut self,
-        transaction: &Transaction<'_>,
-        calls: usize,
-        is_all: bool,
-    ) -> Result<Change> {
-        if is_all && !self.scopes.is_empty() {
-            let all = sorted(self.scopes.iter());
-            all.iter().rev().try_for_each(|new| self.insert(transaction, new))?;
+    /// Whether an idle writer should merge scopes.
+    pub(crate) fn has_many(&self) -> bool {
+        !self.merging.is_empty() || self.scopes.len() >= self.merged_together
+    }
+
+    /// Whether [`Self::read_known`] has something to do.
+    pub(crate) fn is_reading_known(&self) -> bool {
+        self.known.is_reading()
+    }
+
+    /// Before a transaction adds scopes that are not looked for here.
+    pub(crate) fn forget_known(&mut self) {
+        self.known = KnownScopes::unread();
+    }
+
+    /// Reads which scopes earlier runs created; the more often it is called, the sooner it ends.
+    pub(crate) fn read_known(&mut self, connection: &Connection) -> Result<()> {
+        let Self { known, hasher, .. } = self;
+        known.read_some(connection, |series_id, scope| hash(hasher, series_id, scope))
+    }
+
+    pub(crate) fn merge(&mut self, transaction: &Transaction<'_>, merge: Merge) -> Result<Change> {
+        if merge == Merge::NeedsCursors && !self.scopes.is_empty() {
+            self.insert(transaction, sorted(self.scopes.iter()).iter().rev())?;
             execute(transaction, "DELETE FROM new_scopes", [])?;
             return Ok(Change { is_all_merged: true, ..Change::default() });
         }
-        if self.merging.is_empty() && self.scopes.len() >= self.merged_together {
+        let (begins_at, merged) = match merge {
+            Merge::Many => (self.merged_together, MERGED_IDLE),
+            Merge::Calls(calls) => (2 * self.merged_together, MERGED_MIN.max(2 * calls)),
+            Merge::NeedsCursors => return Ok(Change::default()),
+        };
+        if self.merging.is_empty() && self.scopes.len() >= begins_at {
             (self.merging, self.merging_to) = (sorted(self.scopes.iter()), self.row);
         }
-        let merged = MERGED_MIN.max(2 * calls).min(self.merging.len());
-        self.merging.iter().rev().take(merged).try_for_each(|new| self.insert(transaction, new))?;
+        if self.scopes.len() < begins_at && merge != Merge::Many {
+            return Ok(Change::default());
+        }
+        let merged = merged.min(self.merging.len());
+        self.insert(transaction, self.merging.iter().rev().take(merged))?;
         if merged > 0 && merged == self.merging.len() {
             execute(transaction, "DELETE FROM new_scopes WHERE id <= ?", [self.merging_to])?;
         }
         Ok(Change { merged, ..Change::default() })
     }
 
-    fn insert(&self, transaction: &Transaction<'_>, new: &NewScope) -> Result<()> {
-        let NewScope { series_id, ref scope, next, version, held_from } = *new;
-        let run = held_from.map(|_| self.run);
-        let values =
-            params![series_id, scope.as_str(), to_i64(next), to_i64(version), held_from.map(to_i64), run];
-        execute(transaction, INSERT, values).map(drop)
+    fn insert<'s>(
+        &self,
+        transaction: &Transaction<'_>,
+        new: impl IntoIterator<Item = &'s NewScope>,
+    ) -> Result<()> {
+        let mut insert = transaction.prepare_cached(INSERT)?;
+        for NewScope { series_id, scope, next, version, held_from } in new {
+            let run = held_from.map(|_| self.run);
+            let (next, version, held_from) = (to_i64(*next), to_i64(*version), held_from.map(to_i64));
+            insert.execute(params![series_id, scope.as_str(), next, version, held_from, run])?;
+        }
+        Ok(())
     }
 
-    /// Merges a scope, if it is one of these, because its row is needed.
-    pub(crate) fn move_one(
-        &self,
+    /// Whether a scope may be in a table. If its row is in `new_scopes`, it is merged first, because it is needed.
+    pub(crate) fn find(
+        &mut self,
         transaction: &Transaction<'_>,
         series_id: i64,
         scope: &ScopeKey,
         change: &mut Change,
-    ) -> Result<()> {
-        let found = self.scopes.find(self.hash(series_id, scope), |appended| appended.is(series_id, scope));
-        if let Some(Appended { new, .. }) = found {
-            self.insert(transaction, new)?;
+    ) -> Result<bool> {
+        let hash = self.hash(series_id, scope);
+        if !self.known.meet(hash) {
+            return Ok(false);
+        }
+        if let Some(Appended { new, .. }) = self.scopes.find(hash, |appended| appended.is(series_id, scope)) {
+            self.insert(transaction, [new])?;
             change.moved.push((series_id, scope.clone()));
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Writes the new scopes of a series as one row.
@@ -191,7 +241,7 @@ impl NewScopes {
             }
         }
         let Self { hasher, scopes, .. } = self;
-        let hash = |Appended { new, .. }: &Appended| hash(hasher, new.series_id, &new.scope);
+        let hash = |Appended { new, .. }: &Appended| hash(hasher, new.series_id, new.scope.as_str());
         scopes.reserve(added.len(), hash);
         for appended in added {
             scopes.insert_unique(hash(&appended), appended, hash);
@@ -201,12 +251,12 @@ impl NewScopes {
     }
 
     fn hash(&self, series_id: i64, scope: &ScopeKey) -> u64 {
-        hash(&self.hasher, series_id, scope)
+        hash(&self.hasher, series_id, scope.as_str())
     }
 }
 
-fn hash(hasher: &RandomState, series_id: i64, scope: &ScopeKey) -> u64 {
-    hasher.hash_one((series_id, scope.as_str()))
+fn hash(hasher: &RandomState, series_id: i64, scope: &str) -> u64 {
+    hasher.hash_one((series_id, scope))
 }
 
 impl Appended {

@@ -56,7 +56,7 @@ pub(crate) fn open(path: &Path, mode: OpenMode, mark: Option<&MoveMark>) -> Resu
     }
     state.open(commits).map_err(io_error("write", &folder.state_file()))?;
     folder.sync()?;
-    let new_scopes = NewScopes::new(run);
+    let new_scopes = NewScopes::new(&connection, run)?;
     let writer = Writer { connection, state: Arc::new(state), clock, run, commits, new_scopes };
     Ok(Opened { folder, writer, reader, identity })
 }

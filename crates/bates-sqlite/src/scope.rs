@@ -16,7 +16,7 @@ use crate::{operation, pool};
 pub(crate) struct ScopeTable<'t> {
     pub(crate) transaction: &'t Transaction<'t>,
     pub(crate) run: i64,
-    pub(crate) new_scopes: &'t NewScopes,
+    pub(crate) new_scopes: &'t mut NewScopes,
     pub(crate) change: Change,
     /// Whether every scope must be in `cursor`, for what follows in the transaction.
     pub(crate) needs_cursors: bool,
@@ -95,8 +95,9 @@ impl ScopeTable<'_> {
             return Ok(StoredScope { scope_id, series_id: None, before: ScopeBefore::default() });
         };
         let at = ScopeRef { series_id, scope: scope_id.scope.as_str() };
-        self.new_scopes.move_one(transaction, series_id, &scope_id.scope, &mut self.change)?;
-        let Some(CursorRow { cursor, held, adopted_to }) = cursor_row(transaction, at)? else {
+        let may_exist = self.new_scopes.find(transaction, series_id, &scope_id.scope, &mut self.change)?;
+        let row = if may_exist { cursor_row(transaction, at)? } else { None };
+        let Some(CursorRow { cursor, held, adopted_to }) = row else {
             let before = ScopeBefore { series: Some(series), ..ScopeBefore::default() };
             return Ok(StoredScope { scope_id, series_id: Some(series_id), before });
         };

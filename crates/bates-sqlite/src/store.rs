@@ -22,7 +22,7 @@ use crate::open::{self, Opened};
 use crate::outbox::SteadyClock;
 use crate::state_file::StateFile;
 use crate::write::{self, rows};
-use crate::writer::{PendingWrite, Writer};
+use crate::writer::{CursorUse, PendingWrite, Writer};
 use crate::{moving, operation, pin, progress};
 
 pub struct SqliteStore {
@@ -110,7 +110,7 @@ impl SqliteStore {
         &self,
         work: impl Fn(&Transaction<'_>) -> WriteResult<T> + Send + 'static,
     ) -> StoreResult<T> {
-        self.send_write(work, true).await
+        self.send_write(work, CursorUse::Any).await
     }
 
     /// For frequent writes: must not read or change rows of `cursor`, which may lack new scopes.
@@ -118,15 +118,15 @@ impl SqliteStore {
         &self,
         work: impl Fn(&Transaction<'_>) -> WriteResult<T> + Send + 'static,
     ) -> StoreResult<T> {
-        self.send_write(work, false).await
+        self.send_write(work, CursorUse::None).await
     }
 
-    async fn send_write<T: Send + 'static>(
+    pub(crate) async fn send_write<T: Send + 'static>(
         &self,
         work: impl Fn(&Transaction<'_>) -> WriteResult<T> + Send + 'static,
-        needs_cursors: bool,
+        cursor_use: CursorUse,
     ) -> StoreResult<T> {
-        let (pending, answer) = PendingWrite::new(work, needs_cursors);
+        let (pending, answer) = PendingWrite::new(work, cursor_use);
         self.send(Job::Write(Box::new(pending)))?;
         answer.await.unwrap_or_else(|_| Err(writer_stopped()))
     }

@@ -3,7 +3,8 @@
 //! Invariant: an answer is sent only once its commit is on disk. After a write whose outcome is unknown, every write fails.
 
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
 
 use bates_core::{StoreError, StoreResult};
 use rusqlite::config::DbConfig;
@@ -26,27 +27,39 @@ use crate::write;
 /// mostly delay the first caller.
 const BATCH_MAX: usize = 4_096;
 
+/// A writer without a job for this long is idle, and does what can wait. Between two batches of a busy one it is shorter.
+const IDLE_AFTER: Duration = Duration::from_millis(5);
+
+/// What a write may do with rows of `cursor`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CursorUse {
+    None,
+    /// It may read or change any row, so `cursor` has every scope.
+    Any,
+    /// As well, it may add scopes that the ledger does not decide.
+    Adds,
+}
+
 /// A write that the ledger does not decide.
 pub(crate) trait Write: Send {
     fn apply(&mut self, transaction: &Transaction<'_>) -> rusqlite::Result<()>;
 
-    /// Whether it may read or change rows of `cursor`, which then has every scope.
-    fn needs_cursors(&self) -> bool;
+    fn cursor_use(&self) -> CursorUse;
 
     fn answer(self: Box<Self>, committed: StoreResult<()>);
 }
 
 pub(crate) struct PendingWrite<T, W> {
     work: W,
-    needs_cursors: bool,
+    cursor_use: CursorUse,
     outcome: Option<StoreResult<T>>,
     answer: oneshot::Sender<StoreResult<T>>,
 }
 
 impl<T, W: Fn(&Transaction<'_>) -> WriteResult<T>> PendingWrite<T, W> {
-    pub(crate) fn new(work: W, needs_cursors: bool) -> (Self, oneshot::Receiver<StoreResult<T>>) {
+    pub(crate) fn new(work: W, cursor_use: CursorUse) -> (Self, oneshot::Receiver<StoreResult<T>>) {
         let (answer, receiver) = oneshot::channel();
-        (Self { work, needs_cursors, outcome: None, answer }, receiver)
+        (Self { work, cursor_use, outcome: None, answer }, receiver)
     }
 }
 
@@ -60,8 +73,8 @@ impl<T: Send, W: Fn(&Transaction<'_>) -> WriteResult<T> + Send> Write for Pendin
         Ok(())
     }
 
-    fn needs_cursors(&self) -> bool {
-        self.needs_cursors
+    fn cursor_use(&self) -> CursorUse {
+        self.cursor_use
     }
 
     fn answer(self: Box<Self>, committed: StoreResult<()>) {
@@ -91,8 +104,9 @@ impl Writer {
         }
         let mut batch = Batch::default();
         let mut threshold = Threshold::new();
-        while let Ok(first) = jobs.recv() {
-            batch.push(first);
+        let mut may_idle = true;
+        while let Some(first) = self.next(jobs, may_idle) {
+            batch.extend(first);
             while batch.len() < BATCH_MAX
                 && let Ok(job) = jobs.try_recv()
             {
@@ -100,6 +114,8 @@ impl Writer {
             }
             let mut outcome = self.commit_making_room(&mut batch);
             batch.answer(&outcome);
+            // On a full disk, the idle writer would try without end.
+            may_idle = outcome.is_ok();
             if outcome.is_ok() {
                 // After the answers are sent, so that no caller waits for the checkpoint.
                 outcome = poison_on_disk_failure(threshold.check(&self.connection, &self.state));
@@ -115,10 +131,27 @@ impl Writer {
         Some(self)
     }
 
+    /// Waits for the next job. `Some(None)`: the writer is idle, and has scopes to merge. `None`: the store was dropped.
+    fn next(&mut self, jobs: &Receiver<Job>, may_idle: bool) -> Option<Option<Job>> {
+        loop {
+            let is_work_left = self.new_scopes.has_many() || self.new_scopes.is_reading_known();
+            if !may_idle || !is_work_left {
+                return jobs.recv().ok().map(Some);
+            }
+            match jobs.recv_timeout(IDLE_AFTER) {
+                Ok(job) => return Some(Some(job)),
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) if self.new_scopes.has_many() => return Some(None),
+                // What cannot be read now is read later, or never: then every new scope is looked for.
+                Err(RecvTimeoutError::Timeout) => drop(self.new_scopes.read_known(&self.connection)),
+            }
+        }
+    }
+
     /// A clean stop: checkpoint, then state file, then SQLite removes the log. The store can be opened after each step.
     pub(crate) fn close(mut self, folder: &Folder) {
         // If a step fails, the next opening does it, as after a crash. The probe is the last commit, and updates `seen_at`.
-        let (mut closing, (probe, _)) = (Batch::default(), PendingWrite::new(write::probe, true));
+        let (mut closing, (probe, _)) = (Batch::default(), PendingWrite::new(write::probe, CursorUse::Any));
         closing.push(Job::Write(Box::new(probe)));
         if self.commit_making_room(&mut closing).is_ok()
             && matches!(checkpoint::empty(&self.connection, &self.state), Ok(true))

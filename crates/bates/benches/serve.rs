@@ -8,7 +8,7 @@ use bates_testkit::{PrivateRedis, programs};
 
 use super::Arguments;
 use super::comparison::{Aim, Comparison, grouped, medians};
-use super::server::{Server, processor_time};
+use super::server::{Server, processor_time, settle};
 
 /// The list to pop from; the built-in series has the same key.
 const LIST: &str = "short";
@@ -152,6 +152,8 @@ fn compare(work: &Work, redis: &PrivateRedis, bates: &Server, rounds: usize) {
 fn measure(work: &Work, port: u16, pid: u32) -> [f64; 2] {
     let before = processor_time(pid);
     let rate = benchmark(port, work.keys(), work.pipeline, work.requests, work.command);
+    // What a server does later belongs to its own turn.
+    settle(pid);
     let used = processor_time(pid).saturating_sub(before);
     [rate, used.as_nanos() as f64 / f64::from(work.requests)]
 }

@@ -78,6 +78,18 @@ pub(crate) fn processor_time(pid: u32) -> Duration {
     Duration::from_millis((ticks(11) + ticks(12)) * 10)
 }
 
+/// Waits until a process has nothing left to do, some seconds at most.
+pub(crate) fn settle(pid: u32) {
+    const QUIET: Duration = Duration::from_millis(100);
+    for _ in 0..50 {
+        let before = processor_time(pid);
+        std::thread::sleep(QUIET);
+        if processor_time(pid) == before {
+            return;
+        }
+    }
+}
+
 /// Resident memory in KiB (`VmRSS:`), or its peak (`VmHWM:`). 0 if the process has ended.
 pub(crate) fn memory_kib(pid: u32, figure: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bates_pattern::{Position, SHUFFLE_BATCH_LEN, Scope};
+use bates_pattern::{AcceptedPositions, Position, SHUFFLE_BATCH_LEN, Scope};
 use zeroize::Zeroizing;
 
 use super::cell::{Cell, WithRefill};
@@ -172,8 +172,37 @@ impl Rendering {
                 begin(out, length);
                 out.extend_from_slice(&text);
             }
+            let end_of_value = out.len();
             out.extend_from_slice(end);
+            if self.scope.are_numbers_alike() {
+                let value = end_of_value - length..end_of_value;
+                return self.append_alike(start, value, range.count() - 1, &mut numbers, out);
+            }
         }
+    }
+
+    /// Appends further numbers: copies of all that was appended from `start` on, with other values of `{seq}`.
+    fn append_alike(
+        &self,
+        start: usize,
+        value: Range<usize>,
+        count: u64,
+        numbers: &mut AcceptedPositions<'_>,
+        out: &mut Vec<u8>,
+    ) {
+        let (length, first_copy) = (out.len() - start, out.len());
+        let end = first_copy + length * usize::try_from(count).expect("numbers that fit the memory");
+        while out.len() < end {
+            // Whole copies, and twice as many each time.
+            let copied = (out.len() - start).min(end - out.len());
+            out.extend_from_within(start..start + copied);
+        }
+        let seq = match self.value {
+            ListValue::Id => self.scope.seq_range(value.len()),
+            ListValue::Seq => 0..value.len(),
+        };
+        let seq = value.start - start + seq.start..value.start - start + seq.end;
+        numbers.fill_seqs(out[first_copy..].chunks_exact_mut(length).map(|copy| &mut copy[seq.clone()]));
     }
 
     /// Where the value stands in a number.

@@ -14,6 +14,7 @@ use crate::SqliteStore;
 use crate::outbox::{deliver, list};
 use crate::pin;
 use crate::write::{execute, invalid_column, position, row, rows, scope_id, to_i64, to_limit};
+use crate::writer::CursorUse;
 
 impl MoveStore for SqliteStore {
     async fn definitions(&self) -> StoreResult<Vec<PinnedSeries>> {
@@ -82,11 +83,11 @@ impl MoveStore for SqliteStore {
     }
 
     async fn import_page(&self, run: Uuid, page: MovePage) -> StoreResult<bool> {
-        self.write(move |transaction| match read_mark(transaction)? {
+        let write = move |transaction: &Transaction<'_>| match read_mark(transaction)? {
             Some(mark) if mark.accepts_pages_of(run) => write::page(transaction, &page).map(|()| true),
             _ => Ok(false),
-        })
-        .await
+        };
+        self.send_write(write, CursorUse::Adds).await
     }
 
     async fn mark(&self) -> StoreResult<Option<MoveMark>> {

@@ -18,6 +18,10 @@ enum Step {
     Commit { from: u64, count: u64, changed: u64, is_merged: bool },
     /// As a commit, and then the disk is full.
     Fail { from: u64, count: u64, is_merged: bool },
+    /// The writer is idle: a commit only merges.
+    Idle,
+    /// The writer is idle, and reads which scopes earlier runs created.
+    Read,
     /// The process is killed, and the store is opened again.
     Crash,
 }
@@ -29,6 +33,8 @@ fn step() -> impl Strategy<Value = Step> {
             |(from, count, changed, is_merged)| Step::Commit { from, count, changed, is_merged }
         ),
         1 => (from, count, any::<bool>()).prop_map(|(from, count, is_merged)| Step::Fail { from, count, is_merged }),
+        2 => Just(Step::Idle),
+        2 => Just(Step::Read),
         1 => Just(Step::Crash),
     ]
 }
@@ -51,21 +57,27 @@ impl Store {
         let series = "INSERT INTO series (id, name, template, parameters, shuffled, start, reset, time_zone, construction)
                       VALUES (3, 's', '{seq}', '[]', 0, 1, 'never', 'UTC', 1)";
         connection.execute(series, []).unwrap();
-        Self { connection, new_scopes: Self::opened(), model: BTreeMap::new() }
+        let new_scopes = Self::opened(&connection);
+        Self { connection, new_scopes, model: BTreeMap::new() }
     }
 
-    fn opened() -> NewScopes {
-        NewScopes { merged_together: 600, ..NewScopes::new(RUN) }
+    fn opened(connection: &Connection) -> NewScopes {
+        NewScopes { merged_together: 600, ..NewScopes::new(connection, RUN).unwrap() }
     }
 
     /// Creates those scopes that do not exist yet, as a batch does.
     fn apply(&mut self, from: u64, count: u64, changed: Option<u64>, is_merged: bool, is_committed: bool) {
         let all: Vec<ScopeKey> = (from..(from + count).min(SCOPES)).map(scope).collect();
         let transaction = self.connection.unchecked_transaction().unwrap();
-        let mut change = self.new_scopes.merge(&transaction, all.len(), is_merged).unwrap();
-        let added: Vec<_> = all
+        let merge = if is_merged { Merge::NeedsCursors } else { Merge::Calls(all.len()) };
+        let mut change = self.new_scopes.merge(&transaction, merge).unwrap();
+        let mut added = all;
+        added.retain(|scope| !self.model.contains_key(scope));
+        // Before a scope is created, it is looked for.
+        let found = |scope| self.new_scopes.find(&transaction, 3, scope, &mut change).unwrap();
+        added.iter().map(found).for_each(drop);
+        let added: Vec<_> = added
             .into_iter()
-            .filter(|scope| !self.model.contains_key(scope))
             .map(|scope| NewScope { series_id: 3, scope, next: 33, version: 1, held_from: Some(1) })
             .collect();
         let mut model = self.model.clone();
@@ -73,7 +85,7 @@ impl Store {
         if let Some(scope) = changed.map(scope)
             && let Some(next) = self.model.get(&scope)
         {
-            self.new_scopes.move_one(&transaction, 3, &scope, &mut change).unwrap();
+            assert!(self.new_scopes.find(&transaction, 3, &scope, &mut change).unwrap(), "{scope} may exist");
             let sql = "UPDATE cursor SET next = ?, version = version + 1 WHERE series_id = 3 AND scope = ?";
             let changed = transaction.execute(sql, params![to_i64(next + 32), scope.as_str()]);
             assert_eq!(changed, Ok(1), "{scope} has a row");
@@ -85,6 +97,20 @@ impl Store {
             self.new_scopes.committed(change);
             self.model = model;
         }
+    }
+
+    fn idle(&mut self) {
+        let transaction = self.connection.unchecked_transaction().unwrap();
+        let change = self.new_scopes.merge(&transaction, Merge::Many).unwrap();
+        transaction.commit().unwrap();
+        self.new_scopes.committed(change);
+    }
+
+    /// Scopes that exist, and would not be looked for.
+    fn forgotten(&mut self) -> Vec<ScopeKey> {
+        let NewScopes { known, hasher, .. } = &mut self.new_scopes;
+        let is_forgotten = |scope: &&ScopeKey| !known.meet(hash(hasher, 3, scope.as_str()));
+        self.model.keys().filter(is_forgotten).cloned().collect()
     }
 
     fn cursors(&self, table: &str) -> Vec<(ScopeKey, u64)> {
@@ -111,17 +137,41 @@ proptest! {
                 Step::Fail { from, count, is_merged } => store.apply(from, count, None, is_merged, false),
                 Step::Crash => {
                     merge_left(&store.connection).unwrap();
-                    store.new_scopes = Store::opened();
+                    store.new_scopes = Store::opened(&store.connection);
                 }
+                Step::Idle => store.idle(),
+                Step::Read => store.new_scopes.read_known(&store.connection).unwrap(),
             }
+            prop_assert_eq!(store.forgotten(), vec![]);
             let model: Vec<_> = store.model.clone().into_iter().collect();
             prop_assert_eq!(&store.cursors("cursors"), &model);
             let rows = store.cursors("cursor").len();
-            prop_assert!(store.new_scopes.scopes.len() < 2 * 600 + 400, "merging keeps pace");
+            prop_assert!(store.new_scopes.scopes.len() < 3 * 600 + 400, "merging keeps pace");
             let is_any = store.new_scopes.is_any().load();
             prop_assert!(is_any || rows == model.len(), "readers know whether scopes are missing");
         }
         store.apply(0, 0, None, true, true);
         prop_assert_eq!(store.cursors("cursor"), store.model.into_iter().collect::<Vec<_>>());
     }
+}
+
+#[test]
+fn what_earlier_runs_created_is_looked_for_before_and_after_it_was_read() {
+    let mut store = Store::new();
+    store.apply(0, SCOPES, None, true, true);
+    merge_left(&store.connection).unwrap();
+    store.new_scopes = Store::opened(&store.connection);
+    let mut reads = 0;
+    while store.new_scopes.is_reading_known() {
+        assert_eq!(store.forgotten(), vec![], "after {reads} reads");
+        store.new_scopes = Store::opened(&store.connection);
+        reads += 1;
+        (0..reads).for_each(|_| store.new_scopes.read_known(&store.connection).unwrap());
+    }
+    assert_eq!(reads, 2, "each reads a thousand scopes");
+    assert_eq!(store.forgotten(), vec![]);
+    let absent = (SCOPES..2 * SCOPES).map(scope).collect::<Vec<_>>();
+    let NewScopes { known, hasher, .. } = &mut store.new_scopes;
+    let looked_for = absent.iter().filter(|scope| known.meet(hash(hasher, 3, scope.as_str()))).count();
+    assert!(looked_for < SCOPES as usize / 20, "{looked_for} are looked for in vain");
 }

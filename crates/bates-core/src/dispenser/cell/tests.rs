@@ -205,25 +205,45 @@ mod ahead {
 
     #[test]
     fn values_are_appended_with_what_stands_around_each() {
-        let patterns = [("{seq}", ListValue::Id), ("A-{seq}", ListValue::Id), ("A-{seq}-é", ListValue::Seq)];
-        for (template, value) in patterns {
-            let pattern = Pattern::compile(template, Options::default()).unwrap();
+        let (id, seq) = (ListValue::Id, ListValue::Seq);
+        let shuffled = Order::Shuffled(Key::new(&[7; 16]).unwrap());
+        let patterns = [
+            ("{seq}", id, Order::Counting),
+            ("A-{seq}", id, Order::Counting),
+            ("A-{seq}-é", seq, Order::Counting),
+            ("A-{seq:4}-é", id, Order::Counting),
+            ("A-{seq:4}-é", seq, Order::Counting),
+            ("{seq:base62:6}", id, shuffled.clone()),
+            ("A-{seq:base58:3}-é", seq, shuffled.clone()),
+            ("A-{seq:[ABC]:20}", seq, shuffled.clone()),
+            ("{seq:20}", id, shuffled.clone()),
+            ("{seq:9}{check:luhn}", id, shuffled),
+        ];
+        for (template, value, order) in patterns {
+            let options = Options { order, ..Options::default() };
+            let pattern = Pattern::compile(template, options).unwrap();
             let start = Position::new(1).unwrap();
             let series =
                 Series::new("n".parse().unwrap(), pattern, Promise::Unique, start, Limits::default());
-            let rendering = Rendering { series: series.clone(), scope: scope(&series), value };
-            let (mut out, mut expected) = (b"before ".to_vec(), "before ".to_owned());
+            let scope = scope(&series);
+            let rendering = Rendering { series: series.clone(), scope: scope.clone(), value };
+            let (mut out, mut expected) = (b"before ".to_vec(), b"before ".to_vec());
             let begin =
                 |out: &mut Vec<u8>, length: usize| out.extend_from_slice(format!("{length}:").as_bytes());
-            rendering.append(PositionRange::new(8, 1_002).unwrap(), &mut out, begin, b";");
-            for position in 8..1_002 {
-                let number = match value {
-                    ListValue::Id => scope(&series).number(Position::new(position).unwrap()).unwrap(),
-                    ListValue::Seq => position.to_string(),
-                };
-                expected.extend([number.len().to_string(), format!(":{number};")]);
+            for (first, end) in [(8, 1_002), (1_002, 1_003), (1_003, 1_067)] {
+                rendering.append(PositionRange::new(first, end).unwrap(), &mut out, begin, b";");
+                for position in first..end {
+                    let number = scope.number(Position::new(position).unwrap()).unwrap().into_bytes();
+                    let value = match value {
+                        ListValue::Id => &number[..],
+                        ListValue::Seq => &number[scope.seq_range(number.len())],
+                    };
+                    expected.extend(format!("{}:", value.len()).into_bytes());
+                    expected.extend(value);
+                    expected.push(b';');
+                }
             }
-            assert_eq!(String::from_utf8(out).unwrap(), expected, "{template}");
+            assert_eq!(String::from_utf8(out), String::from_utf8(expected), "{template}");
         }
     }
 
