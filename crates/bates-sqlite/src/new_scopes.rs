@@ -62,7 +62,7 @@ pub(crate) struct NewScopes {
 pub(crate) enum Merge {
     /// The writer is idle.
     Many,
-    /// So many calls, each of which may add a scope.
+    /// This many calls, and each may add a scope.
     Calls(usize),
     /// Work for which every scope must be in `cursor`.
     NeedsCursors,
