@@ -90,6 +90,7 @@ pub use series::{
     SeriesOrigin, SeriesSpec, SpecReader, SyncReport,
 };
 pub use store::{
-    AuditStore, CallerStore, Cursor, CursorStore, DocumentStore, GapStore, LeaseStore, MoveStore, NodeStore,
-    OperationStore, PoolStore, SeriesStore, Store, StoreError, StoreResult,
+    AuditStore, COUNTED_SCOPES_MAX, CallerStore, Cursor, CursorStore, DocumentStore, GapStore, LeaseStore,
+    MoveStore, NodeStore, OperationStore, PoolStore, SeriesStore, Store, StoreError, StoreResult,
+    StoreTotals,
 };

@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use bates_core::ledger::{Outcome, Request};
 use bates_core::{
-    Definition, DescriptionChange, Holder, NodeStore, Operation, PinOutcome, PositionRange, Promise,
-    PromiseChange, Recall, ScopeId, ScopeKey, SeriesName, SeriesStore, StoreError, StoreResult,
+    COUNTED_SCOPES_MAX, Definition, DescriptionChange, Holder, NodeStore, Operation, PinOutcome,
+    PositionRange, Promise, PromiseChange, Recall, ScopeId, ScopeKey, SeriesName, SeriesStore, StoreError,
+    StoreResult, StoreTotals,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::audit::Recorder;
 use crate::batch::Shared;
+use crate::batch::sql::get_u64;
 use crate::error::Failure;
 use crate::node::{self, Process};
 use crate::notice::Notices;
@@ -76,6 +78,19 @@ impl SeriesStore for PostgresStore {
 
     fn is_shared(&self) -> bool {
         true
+    }
+
+    async fn totals(&self) -> StoreResult<StoreTotals> {
+        let sql = "SELECT count(*), coalesce(sum(scopes), 0)::bigint FROM bates.series";
+        let rows = self.query(sql, &[]).await?;
+        let count = |column| rows.first().map_or(0, |row| get_u64(row, column));
+        let (series, scopes) = (count(0), count(1));
+        if scopes > COUNTED_SCOPES_MAX {
+            return Ok(StoreTotals { series, scopes, granted: None });
+        }
+        let sql = "SELECT coalesce(sum(next - start), 0)::bigint FROM bates.cursor JOIN bates.series ON name = series";
+        let rows = self.query(sql, &[]).await?;
+        Ok(StoreTotals { series, scopes, granted: rows.first().map(|row| get_u64(row, 0)) })
     }
 
     async fn pin(&self, definition: Definition, fresh_key: Option<Vec<u8>>) -> StoreResult<PinOutcome> {

@@ -60,10 +60,6 @@ impl Calls {
 }
 
 impl Batch {
-    pub(crate) fn extend(&mut self, jobs: Option<Job>) {
-        jobs.into_iter().for_each(|job| self.push(job));
-    }
-
     pub(crate) fn push(&mut self, job: Job) {
         match job {
             Job::Calls(Calls { requests, now, answer }) => {
@@ -86,9 +82,9 @@ impl Batch {
         run: i64,
         new_scopes: &mut NewScopes,
     ) -> Result<Change> {
-        let uses_cursors = |write: &Box<dyn Write>| write.cursor_use() != CursorUse::None;
-        let needs_cursors = self.writes.iter().any(uses_cursors);
-        if self.writes.iter().any(|write| write.cursor_use() == CursorUse::Adds) {
+        let any_write = |of: fn(CursorUse) -> bool| self.writes.iter().any(|write| of(write.cursor_use()));
+        let needs_cursors = any_write(|of| of != CursorUse::None);
+        if any_write(|of| of == CursorUse::Adds) {
             new_scopes.forget_known();
         }
         let Self { calls, outcomes, writes, .. } = self;

@@ -21,7 +21,10 @@ pub enum OpenError {
         quoted(folder)
     )]
     NotPrivate { folder: PathBuf, file: PathBuf },
-    #[error("{0} holds no store: bates.db is missing")]
+    #[error(
+        "{0} holds no store: bates.db is missing. If there should be one, look for it: a new store would issue numbers \
+         again. To make a first one, run `bates init --store`, or `bates serve --new` once"
+    )]
     NoStore(PathBuf),
     #[error(
         "{0} held a store, but bates.db is missing or empty: a new store would issue numbers again. Put bates.db, \

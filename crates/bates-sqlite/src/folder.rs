@@ -31,6 +31,13 @@ pub enum OpenMode {
     Stopped,
 }
 
+impl OpenMode {
+    /// Whether it may create a store where there never was one.
+    pub(crate) fn may_create(self) -> bool {
+        matches!(self, Self::First | Self::New)
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
@@ -47,8 +54,7 @@ static OPEN: Mutex<BTreeMap<FolderId, ProcessGuard>> = Mutex::new(BTreeMap::new(
 
 impl Folder {
     pub(crate) fn open(path: &Path, mode: OpenMode) -> Result<Self, OpenError> {
-        let may_create = matches!(mode, OpenMode::First | OpenMode::New);
-        if !may_create && !path.join(DATABASE).exists() {
+        if !mode.may_create() && !path.join(DATABASE).exists() && !path.join(STATE).exists() {
             return Err(OpenError::NoStore(path.to_owned()));
         }
         create_folders(path)?;
@@ -81,7 +87,7 @@ impl Folder {
     }
 
     pub(crate) fn has_database(&self) -> bool {
-        fs::metadata(self.database()).is_ok_and(|database| database.len() > 0)
+        has_database(&self.path)
     }
 
     /// Creates an empty database file that only its owner can read. SQLite gives its other files the same permissions.
@@ -99,6 +105,10 @@ impl Folder {
     pub(crate) fn sync(&self) -> Result<(), OpenError> {
         self.lock.sync_all().map_err(io_error("sync the folder", &self.path))
     }
+}
+
+pub(crate) fn has_database(folder: &Path) -> bool {
+    fs::metadata(folder.join(DATABASE)).is_ok_and(|database| database.len() > 0)
 }
 
 /// Unlocks explicitly: a child process that is being started has a copy of the descriptor, which would keep the lock.

@@ -35,6 +35,7 @@ pub(crate) struct Opened {
     pub(crate) writer: Writer,
     pub(crate) reader: Connection,
     pub(crate) identity: Uuid,
+    pub(crate) is_new: bool,
 }
 
 pub(crate) fn open(path: &Path, mode: OpenMode, mark: Option<&MoveMark>) -> Result<Opened, OpenError> {
@@ -58,7 +59,7 @@ pub(crate) fn open(path: &Path, mode: OpenMode, mark: Option<&MoveMark>) -> Resu
     folder.sync()?;
     let new_scopes = NewScopes::new(&connection, run)?;
     let writer = Writer { connection, state: Arc::new(state), clock, run, commits, new_scopes };
-    Ok(Opened { folder, writer, reader, identity })
+    Ok(Opened { folder, writer, reader, identity, is_new })
 }
 
 impl SqliteStore {
@@ -118,13 +119,14 @@ fn create_database(
         StateFileRead::Readable(state) => state.content().phase,
     };
     let may_create = match phase {
-        Phase::New => true,
+        Phase::New => mode.may_create(),
         Phase::Arriving => mark.is_some(),
         _ => mode == OpenMode::New,
     };
     if !may_create {
         return Err(match phase {
             Phase::Arriving => OpenError::Arriving("another store".into()),
+            Phase::New => OpenError::NoStore(folder.path().to_owned()),
             _ => OpenError::Gone(folder.path().to_owned()),
         });
     }

@@ -7,8 +7,9 @@ use std::thread::{self, JoinHandle};
 
 use bates_core::ledger::{Outcome, Request};
 use bates_core::{
-    Definition, DescriptionChange, MoveMark, NodeStore, Operation, PinOutcome, ProcessGuard, Promise,
-    PromiseChange, ScopeId, SeriesName, SeriesStore, StoreError, StoreResult,
+    COUNTED_SCOPES_MAX, Definition, DescriptionChange, MoveMark, NodeStore, Operation, PinOutcome,
+    ProcessGuard, Promise, PromiseChange, ScopeId, SeriesName, SeriesStore, StoreError, StoreResult,
+    StoreTotals,
 };
 use parking_lot::Mutex;
 use rusqlite::{Connection, Row, Transaction};
@@ -16,12 +17,12 @@ use uuid::Uuid;
 
 use crate::batch::{Calls, Job};
 use crate::error::{Damage, OpenError, WriteResult, read_error};
-use crate::folder::{Folder, OpenMode, io_error};
+use crate::folder::{self, Folder, OpenMode, io_error};
 use crate::new_scopes::AnyNewScope;
 use crate::open::{self, Opened};
 use crate::outbox::SteadyClock;
 use crate::state_file::StateFile;
-use crate::write::{self, rows};
+use crate::write::{self, rows, to_u64};
 use crate::writer::{CursorUse, PendingWrite, Writer};
 use crate::{moving, operation, pin, progress};
 
@@ -36,6 +37,7 @@ pub struct SqliteStore {
     /// This opening of the store: its row in the table `run`. Held positions name it.
     pub(crate) run: i64,
     identity: Uuid,
+    is_new: bool,
     process: ProcessGuard,
     // Invariant: the last field, so that the lock is released after the database is closed.
     folder: Folder,
@@ -52,6 +54,16 @@ impl SqliteStore {
         }
     }
 
+    /// Whether a folder holds a store, or a file that looks like one.
+    pub fn is_in(path: &Path) -> bool {
+        folder::has_database(path)
+    }
+
+    /// Whether this opening created the store.
+    pub fn is_new(&self) -> bool {
+        self.is_new
+    }
+
     /// Also opens a store that a move has left or is filling.
     pub fn open_to_move(path: &Path, mode: OpenMode) -> Result<Self, OpenError> {
         Self::open_marked(path, mode, None)
@@ -63,7 +75,7 @@ impl SqliteStore {
     }
 
     fn open_marked(path: &Path, mode: OpenMode, mark: Option<&MoveMark>) -> Result<Self, OpenError> {
-        let Opened { folder, writer, reader, identity } = open::open(path, mode, mark)?;
+        let Opened { folder, writer, reader, identity, is_new } = open::open(path, mode, mark)?;
         let (state, clock, run) = (writer.state.clone(), writer.clock, writer.run);
         let is_any_new_scope = writer.new_scopes.is_any();
         let (jobs, waiting) = mpsc::channel();
@@ -74,7 +86,20 @@ impl SqliteStore {
         let reader = Mutex::new(Some(reader));
         let process = ProcessGuard::current();
         let (jobs, writer) = (Some(jobs), Some(writer));
-        Ok(Self { jobs, writer, reader, is_any_new_scope, state, clock, run, identity, process, folder })
+        let store = Self {
+            jobs,
+            writer,
+            reader,
+            is_any_new_scope,
+            state,
+            clock,
+            run,
+            identity,
+            is_new,
+            process,
+            folder,
+        };
+        Ok(store)
     }
 
     /// Lets a store that was opened with [`OpenMode::Stopped`] issue again, and returns whether commits were missing. Raise
@@ -191,6 +216,21 @@ impl Drop for SqliteStore {
 impl SeriesStore for SqliteStore {
     fn identity(&self) -> Uuid {
         self.identity
+    }
+
+    async fn totals(&self) -> StoreResult<StoreTotals> {
+        self.merge_new_scopes().await?;
+        self.read(|connection| {
+            let sql = "SELECT count(*), coalesce(sum(scopes), 0) FROM series";
+            let (series, scopes) =
+                connection.query_row(sql, [], |row| Ok((to_u64(row.get(0)?), to_u64(row.get(1)?))))?;
+            if scopes > COUNTED_SCOPES_MAX {
+                return Ok(StoreTotals { series, scopes, granted: None });
+            }
+            let sql = "SELECT coalesce(sum(next - start), 0) FROM cursor JOIN series ON id = series_id";
+            let granted = connection.query_row(sql, [], |row| row.get(0).map(to_u64))?;
+            Ok(StoreTotals { series, scopes, granted: Some(granted) })
+        })
     }
 
     async fn pin(&self, definition: Definition, fresh_key: Option<Vec<u8>>) -> StoreResult<PinOutcome> {

@@ -85,6 +85,15 @@ impl<T: Send, W: Fn(&Transaction<'_>) -> WriteResult<T> + Send> Write for Pendin
     }
 }
 
+/// What ends the wait of the writer.
+enum Waited {
+    Job(Job),
+    /// No job came, and there are scopes to merge.
+    Idle,
+    /// The store was dropped.
+    Dropped,
+}
+
 pub(crate) struct Writer {
     pub(crate) connection: Connection,
     pub(crate) state: Arc<StateFile>,
@@ -105,8 +114,12 @@ impl Writer {
         let mut batch = Batch::default();
         let mut threshold = Threshold::new();
         let mut may_idle = true;
-        while let Some(first) = self.next(jobs, may_idle) {
-            batch.extend(first);
+        loop {
+            match self.wait(jobs, may_idle) {
+                Waited::Job(first) => batch.push(first),
+                Waited::Idle => {}
+                Waited::Dropped => return Some(self),
+            }
             while batch.len() < BATCH_MAX
                 && let Ok(job) = jobs.try_recv()
             {
@@ -128,20 +141,19 @@ impl Writer {
                 return None;
             }
         }
-        Some(self)
     }
 
-    /// Waits for the next job. `Some(None)`: the writer is idle, and has scopes to merge. `None`: the store was dropped.
-    fn next(&mut self, jobs: &Receiver<Job>, may_idle: bool) -> Option<Option<Job>> {
+    /// Waits for the next job. Meanwhile reads which scopes exist.
+    fn wait(&mut self, jobs: &Receiver<Job>, may_idle: bool) -> Waited {
         loop {
             let is_work_left = self.new_scopes.has_many() || self.new_scopes.is_reading_known();
             if !may_idle || !is_work_left {
-                return jobs.recv().ok().map(Some);
+                return jobs.recv().map_or(Waited::Dropped, Waited::Job);
             }
             match jobs.recv_timeout(IDLE_AFTER) {
-                Ok(job) => return Some(Some(job)),
-                Err(RecvTimeoutError::Disconnected) => return None,
-                Err(RecvTimeoutError::Timeout) if self.new_scopes.has_many() => return Some(None),
+                Ok(job) => return Waited::Job(job),
+                Err(RecvTimeoutError::Disconnected) => return Waited::Dropped,
+                Err(RecvTimeoutError::Timeout) if self.new_scopes.has_many() => return Waited::Idle,
                 // What cannot be read now is read later, or never: then every new scope is looked for.
                 Err(RecvTimeoutError::Timeout) => drop(self.new_scopes.read_known(&self.connection)),
             }

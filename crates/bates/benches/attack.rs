@@ -33,6 +33,7 @@ fn start(binary: &Path, data: &TempDir) -> Server {
         Command::new(binary)
             .args(["serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0", "--data"])
             .arg(data.path())
+            .arg("--new")
             .env("BATES_SECRET", SECRET)
             .env("BATES_MEMORY_MAX_MB", MEMORY_MB.to_string()),
     )

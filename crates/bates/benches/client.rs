@@ -32,7 +32,7 @@ fn start(folder: &TempDir) -> (Server, Client) {
     std::fs::write(&file, series).unwrap();
     let mut command = bates();
     command.args(["serve", "--http", "127.0.0.1:0", "--resp", "off", "--config"]).arg(&file);
-    let server = Server::from(command.arg("--data").arg(folder.path().join("data")));
+    let server = Server::from(command.arg("--data").arg(folder.path().join("data")).arg("--new"));
     let client = Client::connect(format!("http://127.0.0.1:{}", server.http)).unwrap();
     (server, client)
 }

@@ -32,7 +32,7 @@ fn start(folder: &Path, store: &str, sink: &str) -> Server {
     Server::from(
         bates()
             .args(["serve", "--http", "127.0.0.1:0", "--resp", "off"])
-            .args(store.starts_with("postgres").then_some("--new"))
+            .arg("--new")
             .env("BATES_CONFIG", file)
             .env("BATES_STORE", store),
     )

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use super::Arguments;
 use super::comparison::{Aim, Comparison, grouped, medians};
 use super::pgbench::{self, psql};
-use super::server::{Server, bates};
+use super::server::{Server, bates, migrate};
 
 const CONNECTIONS: usize = 16;
 
@@ -33,9 +33,10 @@ COMMIT;
 ";
 
 fn start_node(folder: &Path, store: &str) -> Server {
+    migrate(store);
     Server::from(
         bates()
-            .args(["serve", "--new", "--http", "127.0.0.1:0", "--resp", "off", "--openg2p-config"])
+            .args(["serve", "--http", "127.0.0.1:0", "--resp", "off", "--openg2p-config"])
             .arg(folder.join("default.yaml"))
             .env("BATES_STORE", store),
     )

@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use super::Arguments;
 use super::comparison::{Aim, Comparison, grouped, medians};
 use super::pgbench;
-use super::server::{Server, bates};
+use super::server::{Server, bates, migrate};
 
 const NODES: usize = 3;
 const NEXTVAL: (&str, &str) = ("nextval", "SELECT nextval('numbers');\n");
@@ -85,9 +85,10 @@ const WORKS: [Work; 5] = [
 ];
 
 fn start_node(store: &str) -> Server {
+    migrate(store);
     Server::from(
         bates()
-            .args(["serve", "--new", "--http", "off", "--resp", "127.0.0.1:0"])
+            .args(["serve", "--http", "off", "--resp", "127.0.0.1:0"])
             .env("BATES_STORE", store)
             .env("BATES_SERIES__INVOICE__PATTERN", "'{seq}'")
             .env("BATES_SERIES__INVOICE__PROMISE", "gapless")

@@ -54,6 +54,7 @@ pub(crate) fn run(arguments: &Arguments) {
 fn start(data: &Path) -> Server {
     let mut command = bates();
     command.args(["serve", "--http", "off", "--resp", "127.0.0.1:0", "--data"]).arg(data);
+    command.args((!data.join("bates.db").exists()).then_some("--new"));
     // Shards fill unevenly, so the limit of all is above their sum.
     Server::from(command.env("BATES_SCOPES_IN_MEMORY_MAX", "6000000"))
 }

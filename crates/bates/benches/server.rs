@@ -21,12 +21,22 @@ pub(crate) fn bates() -> Command {
     Command::new(env!("CARGO_BIN_EXE_bates"))
 }
 
+/// Makes the tables of a store if they are missing: several nodes use them.
+pub(crate) fn migrate(store: &str) {
+    assert!(
+        bates().arg("migrate").env("BATES_STORE", store).stdout(Stdio::null()).status().unwrap().success()
+    );
+}
+
 impl Server {
     /// With a new embedded store, the built-in series, and both ports.
     pub(crate) fn start() -> Self {
         let data = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let mut command = bates();
-        command.args(["serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0", "--data"]).arg(data.path());
+        command
+            .args(["serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0", "--data"])
+            .arg(data.path())
+            .arg("--new");
         let mut server = Self::from(&mut command);
         server.data = Some(data);
         server

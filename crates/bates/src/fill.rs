@@ -63,7 +63,7 @@ impl FillArgs {
         if config.pools.is_empty() && config.offered_pools.is_empty() {
             bail!("no series of the configuration has a pool, and it offers none");
         }
-        let opened = config.store.open(OpenMode::First).await.inspect_err(|error| {
+        let opened = config.open_store(OpenMode::Existing).await.inspect_err(|error| {
             if let Some(bates_sqlite::OpenError::InUse(_)) = error.downcast_ref() {
                 output::print_note("a running server fills the pools of its folder: ask it with --server");
             }

@@ -73,7 +73,7 @@ impl FloorArgs {
             StoreLocation::Postgres(..) if self.accept_loss => bail!("--accept-loss is for a data folder"),
             _ => {}
         }
-        match config.store.open(OpenMode::Stopped).await? {
+        match config.open_store(OpenMode::Stopped).await? {
             OpenStore::Folder(store) if self.accept_loss => {
                 let store = Arc::new(store);
                 raise_past_pools(store.clone(), config, self).await?;

@@ -105,7 +105,7 @@ impl Command {
             Self::Operations(args) => args.run(out).await?,
             Self::Token(args) => args.run(out).await?,
             Self::Fill(args) => return args.run(out).await,
-            Self::Init(args) => args.run(out)?,
+            Self::Init(args) => args.run(out).await?,
             Self::Check(args) => args.run(out)?,
             Self::Convert(args) => args.run(out)?,
             Self::Floor(args) => return args.run(out).await,

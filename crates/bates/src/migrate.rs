@@ -1,22 +1,25 @@
-//! `bates migrate`: creates the tables of a store on PostgreSQL, or prints the SQL.
+//! `bates migrate`: makes a missing store, brings an older one up to date, or prints the SQL.
 
 use anyhow::{Result, bail};
 use bates_postgres::PostgresStore;
+use bates_sqlite::OpenMode;
 use clap::Args;
 
-use crate::config::{ConfigArgs, StoreLocation};
+use crate::config::{ConfigArgs, OpenStore, StoreLocation};
 use crate::output::Output;
 
-/// Create the tables of a store on PostgreSQL if they are missing
+/// Make the store if it is missing, and bring an older one up to date
 ///
-/// Needs a role that may create tables; `bates serve` does not. Several migrations may run at once. The embedded
-/// store needs no migration.
+/// On PostgreSQL it creates the tables, and needs a role that may; `bates serve` does not. Several migrations may run
+/// at once. A folder that held a store whose database is gone is refused. To notice a store that was lost with its
+/// disk, give the configuration its `store_id`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     BATES_STORE=postgres://owner@db/numbers bates migrate\n  \
-    BATES_STORE=postgres://owner@db/numbers bates migrate --plan | psql …")]
+    BATES_STORE=postgres://owner@db/numbers bates migrate --plan | psql …\n  \
+    BATES_STORE=sqlite:/var/lib/bates/data bates migrate")]
 pub(crate) struct MigrateArgs {
-    /// Print the missing SQL, and change nothing
+    /// Print the missing SQL, and change nothing; for PostgreSQL
     #[arg(long)]
     plan: bool,
 
@@ -27,19 +30,27 @@ pub(crate) struct MigrateArgs {
 impl MigrateArgs {
     pub(crate) async fn run(&self, out: &mut Output) -> Result<()> {
         let config = self.config.load(None, None)?;
-        let StoreLocation::Postgres(address, settings) = &config.store else {
-            bail!("the store is a folder, which needs no migration: only a store on PostgreSQL does");
-        };
-        if self.plan {
-            if PostgresStore::is_missing(address, *settings).await? {
-                out.print_bytes(bates_postgres::schema_plan().as_bytes())?;
+        let is_new = match &config.store {
+            StoreLocation::Folder(_) if self.plan => {
+                bail!("--plan is for PostgreSQL; this store is a folder")
             }
-            return Ok(());
-        }
-        if PostgresStore::migrate(address, *settings).await? {
-            writeln!(out, "created the tables of {address}")
-        } else {
-            writeln!(out, "{address} is up to date")
-        }
+            StoreLocation::Folder(_) => match config.open_store(OpenMode::First).await? {
+                OpenStore::Folder(store) => store.is_new(),
+                OpenStore::Postgres(_) => false,
+            },
+            StoreLocation::Postgres(address, settings) if self.plan => {
+                if PostgresStore::is_missing(address, *settings).await? {
+                    out.print_bytes(bates_postgres::schema_plan().as_bytes())?;
+                }
+                return Ok(());
+            }
+            StoreLocation::Postgres(..) if config.store_id.is_some() => {
+                config.open_store(OpenMode::Existing).await?;
+                false
+            }
+            StoreLocation::Postgres(address, settings) => PostgresStore::migrate(address, *settings).await?,
+        };
+        let outcome = if is_new { "made the store" } else { "up to date:" };
+        writeln!(out, "{outcome} {}", config.store)
     }
 }

@@ -42,7 +42,7 @@ pub(crate) struct PromiseArgs {
 impl PromiseArgs {
     pub(crate) async fn run(&self, out: &mut Output) -> Result<()> {
         let config = self.config.load(None, None)?;
-        match config.store.open(OpenMode::Existing).await? {
+        match config.open_store(OpenMode::Existing).await? {
             OpenStore::Folder(store) => change(store, config, self, out).await,
             OpenStore::Postgres(store) => change(store, config, self, out).await,
         }

@@ -26,7 +26,7 @@ pub use moving::MoveStore;
 pub use node::NodeStore;
 pub use operation::OperationStore;
 pub use pool::PoolStore;
-pub use series::SeriesStore;
+pub use series::{COUNTED_SCOPES_MAX, SeriesStore, StoreTotals};
 
 macro_rules! store {
     ($($part:ident),*) => {

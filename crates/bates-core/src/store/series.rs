@@ -6,6 +6,18 @@ use super::StoreResult;
 use crate::operation::Operation;
 use crate::series::{Definition, DescriptionChange, PinOutcome, Promise, PromiseChange, SeriesName};
 
+/// With more scopes, it would take seconds to add up their numbers.
+pub const COUNTED_SCOPES_MAX: u64 = 1_000_000;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoreTotals {
+    /// With those that are retired.
+    pub series: u64,
+    pub scopes: u64,
+    /// The positions granted so far. `None`: there are more than [`COUNTED_SCOPES_MAX`] scopes.
+    pub granted: Option<u64>,
+}
+
 /// A series that was retired keeps its definition and its cursors for ever.
 #[trait_variant::make(Send)]
 pub trait SeriesStore: Send + Sync + 'static {
@@ -16,6 +28,9 @@ pub trait SeriesStore: Send + Sync + 'static {
     fn is_shared(&self) -> bool {
         false
     }
+
+    /// How much the store holds. In a store of many scopes, their numbers are not added up.
+    async fn totals(&self) -> StoreResult<StoreTotals>;
 
     /// Pins the definition of a series on its first use, and compares it from then on. Answers with the permutation key
     /// that the series was pinned with, which is `fresh_key` the first time.

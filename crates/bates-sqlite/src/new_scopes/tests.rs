@@ -173,5 +173,5 @@ fn what_earlier_runs_created_is_looked_for_before_and_after_it_was_read() {
     let absent = (SCOPES..2 * SCOPES).map(scope).collect::<Vec<_>>();
     let NewScopes { known, hasher, .. } = &mut store.new_scopes;
     let looked_for = absent.iter().filter(|scope| known.meet(hash(hasher, 3, scope.as_str()))).count();
-    assert!(looked_for < SCOPES as usize / 20, "{looked_for} are looked for in vain");
+    assert!((looked_for as u64) < SCOPES / 20, "{looked_for} are looked for in vain");
 }

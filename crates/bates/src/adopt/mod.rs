@@ -77,8 +77,7 @@ const COMMIT_MAX: usize = 50_000;
 impl AdoptArgs {
     pub(crate) async fn run(&self, out: &mut Output) -> Result<()> {
         let config = self.config.load(None, None)?;
-        // May be the first command on a new store.
-        match config.store.open(OpenMode::First).await? {
+        match config.open_store(OpenMode::Existing).await? {
             OpenStore::Folder(store) => adopt(store, config, self, out).await,
             OpenStore::Postgres(store) => adopt(store, config, self, out).await,
         }

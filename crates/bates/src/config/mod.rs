@@ -6,6 +6,7 @@ mod access;
 mod defense;
 mod environment;
 mod limit;
+mod mistakes;
 mod offers;
 pub(crate) mod openg2p;
 mod permissions;
@@ -13,6 +14,7 @@ mod reader;
 mod retention;
 mod series;
 mod store;
+mod store_choice;
 mod tls;
 mod tree;
 mod write;
@@ -28,9 +30,10 @@ use bates_core::{DocumentRetention, SeriesName, SeriesSpec};
 use bates_postgres::Address;
 use bates_server::{Access, DefenseSettings, TlsFiles};
 use clap::Args;
+use uuid::Uuid;
 
-use crate::output;
 pub(crate) use limit::{Limit, parse_limit};
+use mistakes::Mistakes;
 pub(crate) use offers::{Offer, OfferedPools, OfferedSinks, find_offer};
 use reader::Reader;
 pub(crate) use reader::address_or_off;
@@ -45,8 +48,9 @@ pub(crate) const BUILT_IN: &str = include_str!("built_in.yaml");
 /// Read if it exists and no other file is named.
 pub(crate) const FILE: &str = "bates.yaml";
 
-const KEYS: [&str; 30] = [
+const KEYS: [&str; 31] = [
     "store",
+    "store_id",
     "store_password_file",
     "store_connections",
     "store_timeout_ms",
@@ -89,13 +93,17 @@ pub(crate) struct ConfigArgs {
     #[arg(long, value_name = "FILE")]
     openg2p_config: Option<PathBuf>,
 
-    /// The folder of the embedded store; created if missing [default: bates-data]
+    /// The folder of the embedded store, if nothing else names a store [default: bates-data, beside the file]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 }
 
 pub(crate) struct Config {
     pub(crate) store: StoreLocation,
+    /// The only store that may be used.
+    pub(crate) store_id: Option<Uuid>,
+    /// Whether a start may create the store, because nothing says that there is one.
+    pub(crate) may_create_store: bool,
     /// `None`: off.
     pub(crate) http: Option<SocketAddr>,
     pub(crate) resp: Option<SocketAddr>,
@@ -129,51 +137,30 @@ pub(crate) struct Config {
     pub(crate) file: Option<PathBuf>,
 }
 
-#[derive(Debug, Default)]
-struct Mistakes(Vec<(Origin, String)>);
-
-impl Mistakes {
-    fn count(&self) -> usize {
-        self.0.len()
-    }
-
-    fn add(&mut self, origin: &Origin, problem: impl Into<String>) {
-        self.0.push((origin.clone(), problem.into()));
-    }
-
-    fn add_at(&mut self, tree: &Node, key: &str, problem: impl Into<String>) {
-        self.add(tree.origin_of([key]), problem);
-    }
-
-    /// Sorted by line.
-    fn report(mut self, file: &Path) -> String {
-        self.0.sort_by_key(|(origin, _)| if let Origin::Line(line) = origin { *line } else { u64::MAX });
-        let lines = self.0.iter().map(|(origin, problem)| match origin {
-            Origin::Line(line) => format!("\n  {}, line {line}: {problem}", file.display()),
-            Origin::Variable(name) => format!("\n  {name}: {problem}"),
-            Origin::Flag(flag) => format!("\n  {flag}: {problem}"),
-        });
-        let count = output::count_of(self.0.len() as u64, "mistake");
-        format!("{count} in the configuration{}", lines.collect::<String>())
-    }
-}
-
 impl ConfigArgs {
     pub(crate) fn load(&self, http: Option<&str>, resp: Option<&str>) -> Result<Config> {
         let (file, text) = self.read()?;
+        let own_file = file.clone();
         let file = file.or_else(|| self.openg2p_config.clone());
         let shown = file.as_deref().unwrap_or(Path::new("the built-in configuration"));
         let tree = serde_saphyr::from_str(&text);
         let mut tree: Node = tree.map_err(|error| anyhow!("{}: {error}", shown.display()))?;
         let mut mistakes = Mistakes::default();
+        let in_file = own_file.as_ref().and_then(|_| tree.get("store").cloned());
+        let folder = store_choice::folder_of(own_file.as_deref())?;
         let id_generator_database = match &self.openg2p_config {
             Some(openg2p) => add_openg2p_series(&mut tree, openg2p, &mut mistakes)?,
             None => add_built_in_series(&mut tree).map(|()| None)?,
         };
         environment::overlay(&mut tree, &mut mistakes);
-        self.overlay_flags(&mut tree, http, resp)?;
+        overlay_flags(&mut tree, http, resp);
+        let data = self.data.as_deref();
+        let is_named = store_choice::settle(&mut tree, in_file.as_ref(), data, &folder, &mut mistakes)?;
+        let may_create_store = file.is_none() && !is_named;
         match read(&tree, file.clone(), &mut mistakes) {
-            Some(config) if mistakes.count() == 0 => Ok(Config { id_generator_database, ..config }),
+            Some(config) if mistakes.count() == 0 => {
+                Ok(Config { may_create_store, id_generator_database, ..config })
+            }
             _ => bail!("{}", mistakes.report(shown)),
         }
     }
@@ -193,20 +180,14 @@ impl ConfigArgs {
             }
         }
     }
+}
 
-    fn overlay_flags(&self, tree: &mut Node, http: Option<&str>, resp: Option<&str>) -> Result<()> {
-        let utf8 =
-            |data: &PathBuf| data.to_str().map(|it| format!("sqlite:{it}")).context("--data must be UTF-8");
-        let data = self.data.as_ref().map(utf8).transpose()?;
-        for (flag, key, value) in
-            [("--data", "store", data.as_deref()), ("--http", "http", http), ("--resp", "resp", resp)]
-        {
-            if let Some(value) = value {
-                let origin = Origin::Flag(flag);
-                *tree.get_or_insert(&[key.to_owned()], &origin) = Node::text(value, origin.clone());
-            }
+fn overlay_flags(tree: &mut Node, http: Option<&str>, resp: Option<&str>) {
+    for (flag, key, value) in [("--http", "http", http), ("--resp", "resp", resp)] {
+        if let Some(value) = value {
+            let origin = Origin::Flag(flag);
+            *tree.get_or_insert(&[key.to_owned()], &origin) = Node::text(value, origin.clone());
         }
-        Ok(())
     }
 }
 
@@ -259,20 +240,20 @@ fn check_keys(tree: &Node, mistakes: &mut Mistakes) -> Option<()> {
 fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<Config> {
     check_keys(tree, mistakes)?;
     let mut reader = Reader { tree, mistakes };
-    let store = store::read_store(&mut reader);
+    let (store, store_id) = (store::read_store(&mut reader), store::read_store_id(&mut reader));
     let access = access::read_access(&mut reader);
     let http = reader.listen_address("http", "127.0.0.1:8080", access.as_ref());
     let resp = reader.listen_address("resp", "127.0.0.1:6380", access.as_ref());
     access::check_secret_lengths(&mut reader, &[http, resp]);
     let transport = tls::Transport::read(&mut reader);
     transport.check(&mut reader, [("http", http), ("resp", resp)]);
-    let attempts = reader.number("outbox_tries", 5, 1..=100);
-    let retention = retention::read_retention(&mut reader);
     let minutes = reader.number("reconcile_minutes", 60, 0..=1_000_000);
     let stop_seconds = reader.number("stop_timeout_s", 25, 1..=86_400);
     let series = series::read(tree.get("series"), mistakes);
     Some(Config {
         store: store?,
+        store_id,
+        may_create_store: false,
         http,
         resp,
         tls: transport.files,
@@ -286,8 +267,8 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<C
         offered_pools: offers::read_pools(tree, mistakes),
         pools: series.pools,
         document_sources: series.document_sources,
-        attempts_max: u32::try_from(attempts).unwrap_or(5),
-        retention,
+        attempts_max: retention::read_attempts(&mut Reader { tree, mistakes }),
+        retention: retention::read_retention(&mut Reader { tree, mistakes }),
         operations_retention: retention::read_operations_retention(&mut Reader { tree, mistakes }),
         openg2p_without_secret: Reader { tree, mistakes }.flag("openg2p_without_secret"),
         id_generator_database: None,

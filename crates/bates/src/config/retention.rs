@@ -32,3 +32,8 @@ pub(super) fn read_operations_retention(reader: &mut Reader<'_, '_>) -> Option<D
     }
     (days > 0).then(|| Duration::from_hours(24 * days))
 }
+
+/// Failed deliveries after which a document is dead.
+pub(super) fn read_attempts(reader: &mut Reader<'_, '_>) -> u32 {
+    u32::try_from(reader.number("outbox_tries", 5, 1..=100)).unwrap_or(5)
+}

@@ -8,9 +8,11 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bates_core::{Machine, Store, SystemRuntime};
+use anyhow::bail;
+use bates_core::{Machine, SeriesStore as _, Store, SystemRuntime};
 use bates_postgres::{Address, OpenError, PostgresStore, Settings};
 use bates_sqlite::{OpenMode, SqliteStore};
+use uuid::Uuid;
 
 use super::{Config, reader::Reader};
 use crate::serve::open_pools;
@@ -26,19 +28,58 @@ pub(crate) enum OpenStore {
     Postgres(PostgresStore),
 }
 
+impl OpenStore {
+    pub(crate) fn identity(&self) -> Uuid {
+        match self {
+            Self::Folder(store) => store.identity(),
+            Self::Postgres(store) => store.identity(),
+        }
+    }
+}
+
+impl Config {
+    /// Refuses a store that is not the one of `store_id`.
+    pub(crate) async fn open_store(&self, mode: OpenMode) -> anyhow::Result<OpenStore> {
+        // A store that is known to exist is never made.
+        let mode = match (mode, self.store_id) {
+            (OpenMode::First | OpenMode::New, Some(_)) => OpenMode::Existing,
+            (mode, _) => mode,
+        };
+        let opened = self.store.open(mode).await?;
+        let found = opened.identity();
+        match self.store_id {
+            Some(expected) if expected != found => bail!(
+                "the store at {} has the id {found}, but store_id is {expected}: this is another store. Correct the \
+                 address of the store, or store_id if the other store is meant",
+                self.store
+            ),
+            _ => Ok(opened),
+        }
+    }
+}
+
 impl StoreLocation {
-    /// Only [`OpenMode::New`] creates a store in a database.
-    pub(crate) async fn open(&self, mode: OpenMode) -> anyhow::Result<OpenStore> {
-        let (address, settings) = match self {
-            Self::Folder(path) => return Ok(OpenStore::Folder(SqliteStore::open(path, mode)?)),
-            Self::Postgres(address, settings) => (address, *settings),
-        };
-        let mode = match mode {
-            OpenMode::First | OpenMode::Existing => bates_postgres::OpenMode::Existing,
-            OpenMode::New => bates_postgres::OpenMode::New,
-            OpenMode::Stopped => bates_postgres::OpenMode::Stopped,
-        };
-        Ok(OpenStore::Postgres(PostgresStore::open(address, settings, mode).await?))
+    async fn open(&self, mode: OpenMode) -> anyhow::Result<OpenStore> {
+        match self {
+            Self::Folder(path) if mode == OpenMode::New && SqliteStore::is_in(path) => self.refuse_new(),
+            Self::Folder(path) => Ok(OpenStore::Folder(SqliteStore::open(path, mode)?)),
+            Self::Postgres(address, settings) => {
+                if mode == OpenMode::New && !PostgresStore::migrate(address, *settings).await? {
+                    return self.refuse_new();
+                }
+                let mode = match mode {
+                    OpenMode::Stopped => bates_postgres::OpenMode::Stopped,
+                    _ => bates_postgres::OpenMode::Existing,
+                };
+                Ok(OpenStore::Postgres(PostgresStore::open(address, *settings, mode).await?))
+            }
+        }
+    }
+
+    fn refuse_new<T>(&self) -> anyhow::Result<T> {
+        bail!(
+            "there is a store at {self} already: a new one would issue its numbers again. Start without --new"
+        )
     }
 
     pub(crate) fn address(&self) -> Option<&Address> {
@@ -93,6 +134,13 @@ fn with_password_variable(address: Address) -> Address {
         Ok(password) if !address.has_password() => address.with_password(&password),
         _ => address,
     }
+}
+
+/// `bates init --store` writes it.
+pub(super) fn read_store_id(reader: &mut Reader<'_, '_>) -> Option<Uuid> {
+    const KEY: &str = "store_id";
+    let id = reader.text(KEY)?.parse();
+    id.map_err(|_| reader.add_mistake(KEY, "store_id must be a UUID, as `bates init --store` writes it")).ok()
 }
 
 const POSTGRES_KEYS: [&str; 3] = ["store_password_file", "store_connections", "store_timeout_ms"];

@@ -3,17 +3,19 @@
 use std::net::SocketAddr;
 
 use anyhow::Result;
-use bates_core::{Machine, SeriesEntry, Store};
+use bates_core::{Machine, SeriesEntry, Store, StoreTotals};
 use tokio::net::TcpListener;
+use uuid::Uuid;
 
 use crate::config::{Config, address_or_off};
-use crate::output::Output;
+use crate::output::{Output, count_of, group_digits};
 
 /// Prints where the server listens, and commands to try with its series.
 pub(super) fn print<S: Store>(
     out: &mut Output,
     machine: &Machine<S>,
     config: &Config,
+    StoreFound { id, held }: &StoreFound,
     http: Option<&TcpListener>,
     resp: Option<&TcpListener>,
 ) -> Result<()> {
@@ -26,7 +28,8 @@ pub(super) fn print<S: Store>(
     if let Some(files) = &config.tls {
         writeln!(out, "  TLS             {}", files.certificate.display())?;
     }
-    writeln!(out, "  data            {}", config.store)?;
+    writeln!(out, "  store           {}, {held}", config.store)?;
+    writeln!(out, "  store_id        {id}")?;
     writeln!(out, "  configuration   {file}")?;
     writeln!(out, "try:")?;
     // HTTP shows the series with the fewest parameters, RESP those with keys.
@@ -38,6 +41,26 @@ pub(super) fn print<S: Store>(
         writeln!(out, "  {line}")?;
     }
     out.flush()
+}
+
+/// What a start found, by which an operator sees at once that it is another store.
+pub(super) struct StoreFound {
+    id: Uuid,
+    held: String,
+}
+
+impl StoreFound {
+    pub(super) async fn look_at(store: &impl Store, is_new: bool) -> Result<Self> {
+        let StoreTotals { series, scopes, granted } = store.totals().await?;
+        let (series, scopes) = (group_digits(series), count_of(scopes, "scope"));
+        let granted = granted.map(|granted| format!(", {} granted", count_of(granted, "number")));
+        let held = if is_new {
+            "new".to_owned()
+        } else {
+            format!("with {series} series, {scopes}{}", granted.unwrap_or_default())
+        };
+        Ok(Self { id: store.identity(), held })
+    }
 }
 
 fn http_example(entry: &SeriesEntry, http: SocketAddr, is_open: bool, is_tls: bool) -> String {

@@ -48,7 +48,8 @@ const HEARTBEAT_EVERY: u64 = bates_postgres::CRASHED_AFTER.as_secs() / (5 * SYNC
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     bates serve\n  \
-    bates serve --config /etc/bates.yaml --data /var/lib/bates\n  \
+    bates serve --config /etc/bates/bates.yaml\n  \
+    bates serve --data /var/lib/bates --new\n  \
     export BATES_SECRET=… BATES_TLS_CERTIFICATE=server.pem BATES_TLS_KEY=server.key\n  \
     bates serve --http 0.0.0.0:8080 --resp off\n\n\
     Then, from another terminal:\n  \
@@ -68,7 +69,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "ADDR")]
     resp: Option<String>,
 
-    /// Create an empty store: in a data folder whose database is gone, or in a PostgreSQL database without a store
+    /// Create the store; refused if there is one. Without any configuration, a first start does so by itself
     #[arg(long)]
     new: bool,
 }
@@ -76,21 +77,27 @@ pub(crate) struct ServeArgs {
 impl ServeArgs {
     pub(crate) async fn run(&self, out: &mut Output) -> Result<()> {
         let config = self.config.load(self.http.as_deref(), self.resp.as_deref())?;
-        let mode = if self.new { OpenMode::New } else { OpenMode::First };
-        match config.store.open(mode).await? {
+        let mode = match self.new {
+            true => OpenMode::New,
+            false if config.may_create_store => OpenMode::First,
+            false => OpenMode::Existing,
+        };
+        match config.open_store(mode).await? {
             OpenStore::Folder(store) => {
                 if store.is_group_readable() {
                     let risk = "users of its group can read the data folder, and so predict numbers of shuffled series";
                     output::print_note(risk);
                 }
-                serve(store, config, out).await
+                let is_new = store.is_new();
+                serve(store, is_new, config, out).await
             }
-            OpenStore::Postgres(store) => serve(store, config, out).await,
+            OpenStore::Postgres(store) => serve(store, self.new, config, out).await,
         }
     }
 }
 
-async fn serve(store: impl Store, mut config: Config, out: &mut Output) -> Result<()> {
+async fn serve(store: impl Store, is_new: bool, mut config: Config, out: &mut Output) -> Result<()> {
+    let found = banner::StoreFound::look_at(&store, is_new).await?;
     let machine = config.open_machine(store).await?;
     external::open_document_sources(&machine, &config)?;
     id_pools::refuse_unadopted(&machine, &config).await?;
@@ -101,7 +108,7 @@ async fn serve(store: impl Store, mut config: Config, out: &mut Output) -> Resul
     let tls = config.tls.clone().map(Tls::open).transpose()?.map(Arc::new);
     let stop = stop_signal()?;
     configured::record_change(&machine, &config).await?;
-    banner::print(out, &machine, &config, http.as_ref(), resp.as_ref())?;
+    banner::print(out, &machine, &config, &found, http.as_ref(), resp.as_ref())?;
     let mut tasks = start_background(&machine, &config);
     if let Some(tls) = &tls {
         tasks.endless.spawn(tls::reload(tls.clone()));

@@ -184,7 +184,7 @@ fn init_writes_a_configuration_that_check_reads_and_variables_override() {
             ("BATES_SERIES__DOCUMENT__PROMISE", "ordered"),
             ("BATES_SERIES__DOCUMENT__LIMITS__LEASE_MAX", "64"),
             ("BATES_SERIES__INVOICE__PATTERN", "INV-{seq}"),
-            ("BATES_STORE", "sqlite:elsewhere"),
+            ("BATES_STORE", "sqlite:bates-data"),
             ("BATES_HTTP", "off"),
             ("BATES_SERVICE_HOST", "10.0.0.1"),
             ("BATES_HTPP", "127.0.0.1:1"),
@@ -195,7 +195,7 @@ fn init_writes_a_configuration_that_check_reads_and_variables_override() {
         "document  ordered, counting from 1001",
         "80 of a busy one",
         "invoice  unique",
-        "elsewhere",
+        "bates-data",
         "HTTP            off",
     ] {
         assert!(overridden.1.contains(text), "{text} is not in {}", overridden.1);

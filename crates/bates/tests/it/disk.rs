@@ -1,6 +1,7 @@
 //! A small disk for one test: a file system in memory, mounted where only the test and its servers can see it, and
 //! gone with the test.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -18,6 +19,8 @@ pub(crate) struct Disk {
     /// Where the disk is mounted; an empty folder for all other processes.
     folder: TempDir,
     is_root: bool,
+    /// Whether a server made its store there.
+    has_store: Cell<bool>,
 }
 
 impl Disk {
@@ -39,7 +42,7 @@ impl Disk {
         let mut line = String::new();
         BufReader::new(keeper.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "mounted\n");
-        Self { keeper, folder, is_root }
+        Self { keeper, folder, is_root, has_store: Cell::default() }
     }
 
     /// Starts a server whose data is on the disk; its error output if it refuses to start.
@@ -48,7 +51,12 @@ impl Disk {
         command.args(["--target", &self.keeper.id().to_string(), "--mount"]);
         command.args(if self.is_root { &[][..] } else { &["--user", "--preserve-credentials"] });
         command.arg(env!("CARGO_BIN_EXE_bates"));
-        Server::try_start(command, &self.folder.path().join("data"), "127.0.0.1:0")
+        command.args(["serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0", "--data"]);
+        command.arg(self.folder.path().join("data"));
+        command.args((!self.has_store.get()).then_some("--new"));
+        let server = Server::run(command);
+        self.has_store.set(self.has_store.get() || server.is_ok());
+        server
     }
 
     pub(crate) fn serve(&self) -> Server {

@@ -41,6 +41,7 @@ mod secret;
 mod series_changes;
 mod server;
 mod shared_store;
+mod store_choice;
 mod tls;
 mod wire;
 

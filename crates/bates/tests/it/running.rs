@@ -19,7 +19,21 @@ pub(crate) struct Server {
     /// The port of HTTP.
     pub(crate) http: u16,
     /// Held open, because a server ends when its output is closed.
-    _stdout: BufReader<ChildStdout>,
+    stdout: BufReader<ChildStdout>,
+}
+
+/// The flag with which a server makes its store, if no store was ever in this folder.
+pub(crate) fn new_folder(folder: &Path) -> Option<&'static str> {
+    let is_empty = fs::read_dir(folder).map_or(true, |mut files| files.next().is_none());
+    is_empty.then_some("--new")
+}
+
+/// Makes the tables of a store if they are missing: several nodes may start at once.
+fn migrate(store: &str) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bates"));
+    let migrated =
+        command.arg("migrate").env("BATES_STORE", store).env_remove("BATES_CONFIG").output().unwrap();
+    assert!(migrated.status.success(), "{}", String::from_utf8_lossy(&migrated.stderr));
 }
 
 impl Server {
@@ -48,10 +62,12 @@ impl Server {
     /// Starts a server with a command that ends with the program; its error output if it ends before it listens.
     pub(crate) fn try_start(mut command: Command, data: &Path, address: &str) -> Result<Self, String> {
         command.args(["serve", "--http", LOOPBACK, "--resp", address, "--data"]).arg(data);
+        command.args(new_folder(data));
         Self::run(command)
     }
 
-    /// Starts a node on a shared store; its error output if it refuses to start.
+    /// Starts a node on a store, which is made first if `--new` is among the flags or its folder is missing; its error
+    /// output if it refuses to start.
     pub(crate) fn try_node(
         store: &str,
         flags: &[&str],
@@ -59,7 +75,13 @@ impl Server {
     ) -> Result<Self, String> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bates"));
         command.envs(environment.iter().copied()).env("BATES_STORE", store);
-        command.args(["serve", "--http", LOOPBACK, "--resp", LOOPBACK]).args(flags);
+        command.args(["serve", "--http", LOOPBACK, "--resp", LOOPBACK]);
+        command.args(flags.iter().filter(|flag| **flag != "--new"));
+        match store.strip_prefix("sqlite:") {
+            Some(folder) => _ = command.args(new_folder(folder.as_ref())),
+            None if flags.contains(&"--new") => migrate(store),
+            None => {}
+        }
         Self::run(command)
     }
 
@@ -92,11 +114,17 @@ impl Server {
             lines.map(Result::unwrap).filter(|line| line.contains("HTTP") || line.contains("Redis protocol"));
         let mut port = || addresses.next().map(|line| line.rsplit_once(':').unwrap().1.parse().unwrap());
         let (http, port) = (port(), port());
-        let mut server = Self { child, http: http.unwrap_or(0), port: port.unwrap_or(0), _stdout: stdout };
+        let mut server = Self { child, http: http.unwrap_or(0), port: port.unwrap_or(0), stdout };
         match port {
             Some(_) => Ok(server),
             None => Err(server.rest_of_stderr()),
         }
+    }
+
+    /// The next line of its output that begins with a word.
+    pub(crate) fn line(&mut self, word: &str) -> String {
+        let mut lines = self.stdout.by_ref().lines().map(Result::unwrap);
+        lines.find(|line| line.trim_start().starts_with(word)).expect("the server prints the line")
     }
 
     pub(crate) fn redis_cli(&self, arguments: &[&str]) -> String {

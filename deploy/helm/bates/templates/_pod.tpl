@@ -26,20 +26,34 @@ seccompProfile:
   type: RuntimeDefault
 {{- end -}}
 
-{{/* A container that creates the schema. */}}
+{{/* A container that makes the store, if there is none. */}}
 {{- define "bates.migrateContainer" -}}
 name: migrate
 image: {{ include "bates.image" . }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
 args: [migrate]
 env:
+  {{- with .Values.store.id }}
+  - name: BATES_STORE_ID
+    value: {{ . | quote }}
+  {{- end }}
+  {{- if include "bates.isEmbedded" . }}
+  - name: BATES_STORE
+    value: sqlite:/var/lib/bates/data
+  {{- else }}
   {{- $name := default .Values.store.postgres.secretName .Values.migrate.secretName }}
   {{- $key := ternary .Values.migrate.secretKey .Values.store.postgres.secretKey (ne .Values.migrate.secretName "") }}
   {{- include "bates.storeVariable" (dict "name" $name "key" $key) | nindent 2 }}
+  {{- end }}
 securityContext:
   {{- include "bates.containerSecurity" . | nindent 2 }}
 resources:
   {{- toYaml .Values.resources | nindent 2 }}
+{{- if include "bates.isEmbedded" . }}
+volumeMounts:
+  - name: data
+    mountPath: /var/lib/bates
+{{- end }}
 {{- with include "bates.caMount" . }}
 volumeMounts:
   {{- . | nindent 2 }}
@@ -93,6 +107,10 @@ volumeMounts:
     secretKeyRef:
       name: {{ .Values.secret.secretName }}
       key: {{ .Values.secret.secretKey }}
+{{- with .Values.store.id }}
+- name: BATES_STORE_ID
+  value: {{ . | quote }}
+{{- end }}
 {{- if include "bates.isEmbedded" . }}
 - name: BATES_STORE
   value: sqlite:/var/lib/bates/data
@@ -267,7 +285,7 @@ spec:
   {{- with .Values.priorityClassName }}
   priorityClassName: {{ . }}
   {{- end }}
-  {{- if and (not (include "bates.isEmbedded" .)) (eq .Values.migrate.mode "init") }}
+  {{- if eq .Values.migrate.mode "init" }}
   initContainers:
     - {{ include "bates.migrateContainer" . | indent 6 | trim }}
   {{- end }}

@@ -2,7 +2,7 @@
 
 use bates_core::{
     Definition, DescriptionChange, Operation, PinOutcome, Promise, PromiseChange, PromiseDecision,
-    SeriesName, SeriesStore, StoreError,
+    SeriesName, SeriesStore, StoreError, StoreTotals,
 };
 use uuid::Uuid;
 
@@ -15,6 +15,15 @@ impl SeriesStore for MemoryStore {
 
     fn is_shared(&self) -> bool {
         self.is_shared
+    }
+
+    async fn totals(&self) -> Result<StoreTotals, StoreError> {
+        let data = self.data();
+        let start = |series: &SeriesName| data.series.get(series).map_or(0, |row| row.definition.start);
+        let cursors = || data.scopes.iter().filter_map(|(at, row)| Some((at, row.cursor?)));
+        let granted = cursors().map(|(at, cursor)| cursor.next - start(&at.series)).sum();
+        let (series, scopes) = (data.series.len() as u64, cursors().count() as u64);
+        Ok(StoreTotals { series, scopes, granted: Some(granted) })
     }
 
     async fn pin(

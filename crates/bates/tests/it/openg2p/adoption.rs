@@ -82,6 +82,8 @@ fn a_folder_adopts_the_tables_of_another_database() {
     create_pool_table(&postgres, "farmer", &farmers, &[]);
     let setting = Setting::with(TYPES);
     let data = setting.folder.path().join("data");
+    let mut migrate = setting.command();
+    assert!(migrate.args(["migrate", "--data"]).arg(&data).output().unwrap().status.success());
     let adopt = |words: &[&str]| {
         let mut command = setting.command();
         command.args(["adopt", "--openg2p", "--data"]).arg(&data).args(setting.flags()).args(words);
@@ -139,7 +141,10 @@ fn a_server_refuses_to_start_until_every_issued_id_is_adopted() {
     let refused = Server::try_node(&postgres.url(), &[], &[("BATES_CONFIG", &file)]).err().unwrap();
     assert!(refused.contains("has 100 identifiers"), "{refused}");
     let mut elsewhere = setting.command();
-    elsewhere.envs(super::database(&postgres)).args(["serve", "--data", "data"]).args(setting.flags());
+    elsewhere
+        .envs(super::database(&postgres))
+        .args(["serve", "--data", "data", "--new"])
+        .args(setting.flags());
     let refused = Server::run(elsewhere).err().unwrap();
     assert!(refused.contains("has 600 identifiers"), "{refused}");
     assert!(setting.run(&postgres, &["adopt", "--openg2p"]).status.success());

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::http::exchange;
-use super::running::{Client, Server};
+use super::running::{Client, Server, new_folder};
 
 const BASE: &str = "/v1/idgenerator";
 
@@ -46,7 +46,8 @@ impl Setting {
         let mut command = self.command();
         command.envs(environment.iter().copied());
         command.args(["serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0"]).args(self.flags());
-        command.arg("--data").arg(self.folder.path().join("data"));
+        let data = self.folder.path().join("data");
+        command.arg("--data").arg(&data).args(new_folder(&data));
         Server::run(command).unwrap_or_else(|error| panic!("no server: {error}"))
     }
 
@@ -54,7 +55,8 @@ impl Setting {
     fn node(&self, postgres: &PrivatePostgres) -> Result<Server, String> {
         let mut command = self.command();
         command.envs(database(postgres));
-        command.args(["serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0", "--new"]).args(self.flags());
+        command.args(["serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0"]).args(self.flags());
+        assert!(self.run(postgres, &["migrate"]).status.success());
         Server::run(command)
     }
 
