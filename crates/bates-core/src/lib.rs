@@ -85,9 +85,9 @@ pub use recall::{Holder, Recall, RecallOutcome};
 pub use runtime::{Runtime, SystemRuntime, Task};
 pub use scope::{KeyTemplate, KeyTemplateError, ScopeError, ScopeId, ScopeKey, ScopeKeyError, ScopeParams};
 pub use series::{
-    CreateOutcome, Definition, DescriptionChange, Limits, ListValue, MachineError, PinOutcome, Promise,
-    PromiseChange, PromiseDecision, Registry, SERIES_MAX, Series, SeriesEntry, SeriesName, SeriesNameError,
-    SeriesOrigin, SeriesSpec, SpecReader, SyncReport,
+    CreateOutcome, Definition, DescriptionChange, FloorPlan, Limits, ListValue, MachineError, PinOutcome,
+    Promise, PromiseChange, PromiseDecision, Registry, SERIES_MAX, Series, SeriesEntry, SeriesName,
+    SeriesNameError, SeriesOrigin, SeriesSpec, SpecReader, SyncReport,
 };
 pub use store::{
     AuditStore, COUNTED_SCOPES_MAX, CallerStore, Cursor, CursorStore, DocumentStore, GapStore, LeaseStore,

@@ -25,6 +25,11 @@ pub enum OpenError {
          numbers again. If this is the first start, create one with `bates migrate`, or start with --new"
     )]
     NoStore(Box<str>),
+    #[error(
+        "the schema bates has version {found}, of an earlier Bates: stop all nodes of that version, then bring it up to \
+         date to {needed} with `bates migrate`. Earlier versions refuse it from then on"
+    )]
+    OlderVersion { found: i32, needed: i32 },
     #[error("the table bates.store is empty, so numbers could be issued twice: restore the database")]
     Emptied,
     #[error(

@@ -39,5 +39,4 @@ pub use error::OpenError;
 pub use id_pools::IdPools;
 pub use node::CRASHED_AFTER;
 pub use open::OpenMode;
-pub use schema::schema_plan;
 pub use store::PostgresStore;

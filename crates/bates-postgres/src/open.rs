@@ -59,7 +59,7 @@ impl PostgresStore {
         Ok(Self { shared, notices, recorder: Recorder::default(), process, recalls, identity })
     }
 
-    /// Creates the schema if it is missing. Returns whether it was.
+    /// Creates the schema if it is missing, or brings an older one up to date. Returns whether it was missing.
     pub async fn migrate(address: &Address, settings: Settings) -> Result<bool, OpenError> {
         Self::create(address, settings, None).await
     }
@@ -82,14 +82,15 @@ impl PostgresStore {
         let pool = connect::pool(address, settings)?;
         let created = with_session(&pool, settings, |session| async move {
             connect::check_server(&session).await?;
-            Ok(schema::is_missing(&session).await? && schema::create(&session, mark).await?)
+            schema::create_or_migrate(&session, mark).await
         });
         created.await.map_err(|failure| failure.into_open_error(address))
     }
 
-    pub async fn is_missing(address: &Address, settings: Settings) -> Result<bool, OpenError> {
+    /// The SQL that [`Self::migrate`] would run. `None`: the store is up to date.
+    pub async fn migration_plan(address: &Address, settings: Settings) -> Result<Option<String>, OpenError> {
         let pool = connect::pool(address, settings)?;
-        with_session(&pool, settings, |session| async move { schema::is_missing(&session).await })
+        with_session(&pool, settings, |session| async move { schema::plan(&session).await })
             .await
             .map_err(|failure| failure.into_open_error(address))
     }
@@ -103,5 +104,5 @@ async fn prepare(session: &Session, address: &Address, mode: OpenMode) -> Result
     if mode != OpenMode::New {
         return Err(Failure::Refused(OpenError::NoStore(address.to_string().into())));
     }
-    schema::create(session, None).await.map(drop)
+    schema::create_or_migrate(session, None).await.map(drop)
 }

@@ -66,7 +66,9 @@ CREATE TABLE bates.series (
     promise         text CHECK (promise IN ('unique', 'ordered', 'gapless')),
     -- The rules that reject numbers, as text; 'changed' after they changed, because it is then unknown which earlier
     -- positions were rejected.
-    rules           text
+    rules           text,
+    -- No scope that is created from now on begins below this position.
+    floor           bigint NOT NULL DEFAULT 0
 );
 
 -- The first position of each scope that is not granted. Rows are never deleted. Pages keep room, because cursors are

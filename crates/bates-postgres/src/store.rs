@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::audit::Recorder;
 use crate::batch::Shared;
-use crate::batch::sql::get_u64;
+use crate::batch::sql::{get_u64, to_i64};
 use crate::error::Failure;
 use crate::node::{self, Process};
 use crate::notice::Notices;
@@ -149,6 +149,19 @@ impl SeriesStore for PostgresStore {
         let read =
             |row: &Row| Some((row.get::<_, &str>(0).parse().ok()?, row.get::<_, &str>(1).parse().ok()?));
         Ok(self.query(sql, &[]).await?.iter().filter_map(read).collect())
+    }
+
+    async fn series_floors(&self) -> StoreResult<Vec<(SeriesName, u64)>> {
+        let sql = "SELECT name, floor FROM bates.series WHERE floor > 0 ORDER BY name";
+        let rows = self.query(sql, &[]).await?;
+        let name = |row: &Row| row.get::<_, &str>(0).parse().expect("Bates writes only valid series names");
+        Ok(rows.iter().map(|row| (name(row), get_u64(row, 1))).collect())
+    }
+
+    async fn raise_series_floor(&self, series: SeriesName, floor: u64) -> StoreResult<()> {
+        let sql = "UPDATE bates.series SET floor = greatest(floor, $2) WHERE name = $1 RETURNING true";
+        let raised = self.query(sql, &[&series.as_str(), &to_i64(floor)]).await?;
+        if raised.is_empty() { Err(StoreError::UnknownSeries(series.as_str().into())) } else { Ok(()) }
     }
 
     async fn check_revision(&self) -> StoreResult<u64> {

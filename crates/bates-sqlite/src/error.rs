@@ -31,6 +31,8 @@ pub enum OpenError {
          bates.db-wal and bates.state back, or deliberately start over with --new (in a program: OpenMode::New)"
     )]
     Gone(PathBuf),
+    #[error("{0} holds a store, or files of one: restore into a new folder, or move this one away first")]
+    NotEmpty(PathBuf),
     #[error("cannot open {path}: {damage}. Numbers could be issued again. {}", .damage.advice())]
     Damaged { path: PathBuf, damage: Damage },
     #[error(
@@ -84,7 +86,10 @@ pub enum Damage {
     StateMissing,
     #[error("bates.state cannot be read, which names the last commit whose numbers were issued")]
     StateUnreadable,
-    #[error("commits are missing, and `bates floor --accept-loss` has not accepted the loss yet")]
+    #[error(
+        "it was restored from a backup or lost commits, and neither `bates floor --all` nor `bates floor --accept-loss` \
+         was run yet"
+    )]
     NotAccepted,
 }
 
@@ -95,8 +100,13 @@ impl Damage {
                     bates.db from a backup, remove bates.db-wal and bates.state, and raise the cursors with `bates \
                     floor`";
         }
-        "Put undamaged copies of bates.db, bates.db-wal and bates.state back. If that is impossible, raise the cursor of \
-         each scope above all issued numbers with `bates floor`, then run `bates floor --accept-loss`"
+        if self == Self::NotAccepted {
+            return "Raise all cursors with `bates floor --all --by 100000`, or by more than was issued since in any scope; \
+                    or each one with `bates floor`, and then run `bates floor --accept-loss`";
+        }
+        "Put undamaged copies of bates.db, bates.db-wal and bates.state back. If that is impossible, raise all cursors with \
+         `bates floor --all --by 100000`, by more than may have been issued since; or each one above all issued numbers with \
+         `bates floor`, and then run `bates floor --accept-loss`"
     }
 }
 

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use crate::error::OpenError;
 
-const DATABASE: &str = "bates.db";
+pub(crate) const DATABASE: &str = "bates.db";
 
 /// The log of commits that are not yet in the database itself. A clean stop removes it.
 const LOG: &str = "bates.db-wal";

@@ -3,6 +3,7 @@
 //! Must never answer before a commit is on disk, nor continue after a write whose outcome is unknown.
 
 mod audit;
+pub mod backup;
 mod batch;
 mod caller;
 mod checkpoint;
@@ -25,6 +26,7 @@ mod pool;
 mod progress;
 mod schema;
 mod scope;
+mod series;
 mod series_set;
 mod state_file;
 mod store;

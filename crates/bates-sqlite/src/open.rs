@@ -235,7 +235,7 @@ fn refuse_or_stop(
     create_state(folder, Content { phase: Phase::Stopped, commits })
 }
 
-fn create_state(folder: &Folder, content: Content) -> Result<StateFile, OpenError> {
+pub(crate) fn create_state(folder: &Folder, content: Content) -> Result<StateFile, OpenError> {
     let path = folder.state_file();
     let state = StateFile::create(&path, content).map_err(io_error("create", &path))?;
     folder.sync()?;
@@ -268,7 +268,7 @@ fn empty_log(folder: &Folder, connection: &Connection, state: &StateFile) -> Res
 }
 
 /// Without the state file it is unknown whether a checkpoint was running at the crash.
-fn check_integrity(connection: &Connection) -> Result<(), OpenError> {
+pub(crate) fn check_integrity(connection: &Connection) -> Result<(), OpenError> {
     let report: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
     if report == "ok" { Ok(()) } else { Err(OpenError::Unreadable(report.into())) }
 }

@@ -26,7 +26,9 @@ CREATE TABLE series (
     promise         TEXT,
     -- The rules that reject numbers, as text; 'changed' after they changed, because it is then unknown which earlier
     -- positions were rejected.
-    rules           TEXT
+    rules           TEXT,
+    -- No scope that is created from now on begins below this position.
+    floor           INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 -- The first position of each scope that is not granted. Rows are never deleted.

@@ -58,9 +58,10 @@ impl SeriesRow {
 }
 
 fn read_series(transaction: &Transaction<'_>, series: &SeriesName) -> Result<Option<(i64, SeriesBefore)>> {
-    let sql = "SELECT id, scopes, start FROM series WHERE name = ?";
+    let sql = "SELECT id, scopes, start, floor FROM series WHERE name = ?";
     write::row(transaction, sql, [series.as_str()], |row| {
-        Ok((row.get(0)?, SeriesBefore { scopes: to_u64(row.get(1)?), start: to_u64(row.get(2)?) }))
+        let [scopes, start, floor] = [row.get(1)?, row.get(2)?, row.get(3)?].map(to_u64);
+        Ok((row.get(0)?, SeriesBefore { scopes, start, floor }))
     })
 }
 

@@ -6,13 +6,9 @@ use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
 
 use bates_core::ledger::{Outcome, Request};
-use bates_core::{
-    COUNTED_SCOPES_MAX, Definition, DescriptionChange, MoveMark, NodeStore, Operation, PinOutcome,
-    ProcessGuard, Promise, PromiseChange, ScopeId, SeriesName, SeriesStore, StoreError, StoreResult,
-    StoreTotals,
-};
+use bates_core::{MoveMark, NodeStore, ProcessGuard, ScopeId, StoreError, StoreResult};
 use parking_lot::Mutex;
-use rusqlite::{Connection, Row, Transaction};
+use rusqlite::{Connection, Transaction};
 use uuid::Uuid;
 
 use crate::batch::{Calls, Job};
@@ -22,9 +18,8 @@ use crate::new_scopes::AnyNewScope;
 use crate::open::{self, Opened};
 use crate::outbox::SteadyClock;
 use crate::state_file::StateFile;
-use crate::write::{self, rows, to_u64};
 use crate::writer::{CursorUse, PendingWrite, Writer};
-use crate::{moving, operation, pin, progress};
+use crate::{moving, progress};
 
 pub struct SqliteStore {
     /// `None` while the store is being dropped, which stops the writer.
@@ -36,7 +31,7 @@ pub struct SqliteStore {
     pub(crate) clock: SteadyClock,
     /// This opening of the store: its row in the table `run`. Held positions name it.
     pub(crate) run: i64,
-    identity: Uuid,
+    pub(crate) identity: Uuid,
     is_new: bool,
     process: ProcessGuard,
     // Invariant: the last field, so that the lock is released after the database is closed.
@@ -210,77 +205,6 @@ impl Drop for SqliteStore {
         if let Some(writer) = writer {
             writer.close(&self.folder);
         }
-    }
-}
-
-impl SeriesStore for SqliteStore {
-    fn identity(&self) -> Uuid {
-        self.identity
-    }
-
-    async fn totals(&self) -> StoreResult<StoreTotals> {
-        self.merge_new_scopes().await?;
-        self.read(|connection| {
-            let sql = "SELECT count(*), coalesce(sum(scopes), 0) FROM series";
-            let (series, scopes) =
-                connection.query_row(sql, [], |row| Ok((to_u64(row.get(0)?), to_u64(row.get(1)?))))?;
-            if scopes > COUNTED_SCOPES_MAX {
-                return Ok(StoreTotals { series, scopes, granted: None });
-            }
-            let sql = "SELECT coalesce(sum(next - start), 0) FROM cursor JOIN series ON id = series_id";
-            let granted = connection.query_row(sql, [], |row| row.get(0).map(to_u64))?;
-            Ok(StoreTotals { series, scopes, granted: Some(granted) })
-        })
-    }
-
-    async fn pin(&self, definition: Definition, fresh_key: Option<Vec<u8>>) -> StoreResult<PinOutcome> {
-        self.write(move |transaction| pin::pin(transaction, &definition, fresh_key.as_deref())).await
-    }
-
-    async fn describe(
-        &self,
-        series: SeriesName,
-        change: DescriptionChange,
-        operation: Option<Operation>,
-    ) -> StoreResult<bool> {
-        self.write(move |transaction| {
-            let fits = write::describe(transaction, &series, &change)?;
-            operation::append(transaction, operation.as_ref().filter(|_| fits))?;
-            Ok(fits)
-        })
-        .await
-    }
-
-    async fn descriptions(&self) -> StoreResult<Vec<(SeriesName, Box<str>)>> {
-        let sql = "SELECT name, description FROM series WHERE description IS NOT NULL ORDER BY name";
-        let read = |row: &Row<'_>| {
-            let name = row.get_ref(0)?.as_str()?.parse().expect("Bates writes only valid series names");
-            Ok((name, row.get::<_, String>(1)?.into()))
-        };
-        self.read(|connection| rows(connection, sql, [], read))
-    }
-
-    async fn change_promise(
-        &self,
-        series: SeriesName,
-        change: PromiseChange,
-        described: Option<DescriptionChange>,
-        operation: Option<Operation>,
-    ) -> StoreResult<bool> {
-        self.write(move |transaction| {
-            let is_changed = pin::change_promise(transaction, &series, change, described.as_ref())?;
-            operation::append(transaction, operation.as_ref().filter(|_| is_changed))?;
-            Ok(is_changed)
-        })
-        .await
-    }
-
-    async fn promises(&self) -> StoreResult<Vec<(SeriesName, Promise)>> {
-        self.read(pin::promises)
-    }
-
-    async fn probe(&self) -> StoreResult<()> {
-        self.write_beside_cursors(write::probe).await
     }
 }
 

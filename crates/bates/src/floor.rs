@@ -13,6 +13,7 @@ use bates_sqlite::OpenMode;
 use clap::Args;
 
 use crate::config::{Config, ConfigArgs, OpenStore, StoreLocation};
+use crate::floor_all::AllArgs;
 use crate::operator::command_user;
 use crate::output::{self, Answer, Output};
 use crate::recall::{RecallArgs, Stage};
@@ -31,16 +32,21 @@ use crate::serve::open_pools;
     bates floor document project=PROJ type=9012 250000\n  \
     bates floor invoice 1200 --date 2026-12-31\n  \
     bates floor short 50000 --wait 60\n  \
+    bates floor --all --by 100000 --dry-run\n  \
+    bates floor --all --by 100000\n  \
     bates floor --accept-timeline\n  \
     bates floor --accept-loss")]
 pub(crate) struct FloorArgs {
     /// The series
-    #[arg(required_unless_present_any = ["accept_timeline", "accept_loss"])]
+    #[arg(required_unless_present_any = ["accept_timeline", "accept_loss", "all"])]
     series: Option<String>,
 
     /// The parameters of the scope as NAME=VALUE, then the first position that may be issued
-    #[arg(required_unless_present_any = ["accept_timeline", "accept_loss"], value_name = "NAME=VALUE … POSITION")]
+    #[arg(required_unless_present_any = ["accept_timeline", "accept_loss", "all"], value_name = "NAME=VALUE … POSITION")]
     words: Vec<String>,
+
+    #[command(flatten)]
+    all: AllArgs,
 
     /// Let nodes issue again after PostgreSQL was restored or failed over; raise the cursors first
     #[arg(long, conflicts_with_all = ["series", "date"])]
@@ -68,15 +74,14 @@ pub(crate) struct FloorArgs {
 impl FloorArgs {
     pub(crate) async fn run(&self, out: &mut Output) -> Result<Answer> {
         let config = self.config.load(None, None)?;
-        match &config.store {
-            StoreLocation::Folder(_) if self.accept_timeline => bail!("--accept-timeline is for PostgreSQL"),
-            StoreLocation::Postgres(..) if self.accept_loss => bail!("--accept-loss is for a data folder"),
-            _ => {}
+        if let Some(all) = self.all.raise(self.without_pools) {
+            return all.run(config, out).await;
         }
+        self.check_kind(&config.store)?;
         match config.open_store(OpenMode::Stopped).await? {
             OpenStore::Folder(store) if self.accept_loss => {
                 let store = Arc::new(store);
-                raise_past_pools(store.clone(), config, self).await?;
+                raise_pools(store.clone(), config, self).await?;
                 if store.lacks_commits() {
                     // Before the acceptance, which is outside the database: none is without a record.
                     store.append_operation(loss_accepted("missing commits")).await?;
@@ -91,7 +96,7 @@ impl FloorArgs {
             }
             OpenStore::Postgres(store) if self.accept_timeline => {
                 let store = Arc::new(store);
-                raise_past_pools(store.clone(), config, self).await?;
+                raise_pools(store.clone(), config, self).await?;
                 let timeline = store.accept(Some(loss_accepted("timeline"))).await?;
                 writeln!(
                     out,
@@ -106,7 +111,17 @@ impl FloorArgs {
     }
 }
 
-fn loss_accepted(subject: &str) -> Operation {
+impl FloorArgs {
+    fn check_kind(&self, store: &StoreLocation) -> Result<()> {
+        match store {
+            StoreLocation::Folder(_) if self.accept_timeline => bail!("--accept-timeline is for PostgreSQL"),
+            StoreLocation::Postgres(..) if self.accept_loss => bail!("--accept-loss is for a data folder"),
+            _ => Ok(()),
+        }
+    }
+}
+
+pub(crate) fn loss_accepted(subject: &str) -> Operation {
     let actor = Actor::command(&command_user()).stamp(SystemRuntime.now());
     let operation = Operation {
         id: SystemRuntime.new_id(),
@@ -122,8 +137,8 @@ fn loss_accepted(subject: &str) -> Operation {
     operation.on(subject)
 }
 
-/// Raises cursors past all that was pushed into pools: programs may have taken numbers of the lost commits.
-async fn raise_past_pools(store: Arc<impl Store>, mut config: Config, args: &FloorArgs) -> Result<()> {
+/// Raises cursors past all that was pushed into pools, before the loss of commits is accepted.
+async fn raise_pools(store: Arc<impl Store>, mut config: Config, args: &FloorArgs) -> Result<()> {
     if config.pools.is_empty() && config.offered_pools.is_empty() {
         return Ok(());
     }
@@ -131,6 +146,11 @@ async fn raise_past_pools(store: Arc<impl Store>, mut config: Config, args: &Flo
     let machine = Machine::open(store, series, Arc::new(SystemRuntime)).await?;
     machine.load_series(bates_server::series::parse_spec).await?;
     open_pools(&machine, &config)?;
+    raise_past_pools(&machine, args.without_pools).await
+}
+
+/// Raises cursors past all that was pushed into pools: programs may have taken numbers of lost commits.
+pub(crate) async fn raise_past_pools<S: Store>(machine: &Machine<S>, without_pools: bool) -> Result<()> {
     let registry = machine.registry().clone();
     for entry in registry.entries().filter(|entry| machine.pool_set(entry.series().name()).is_some()) {
         let mut after = None;
@@ -139,7 +159,7 @@ async fn raise_past_pools(store: Arc<impl Store>, mut config: Config, args: &Flo
             let Some((last, _)) = page.last() else { break };
             after = Some(last.clone());
             for (scope, _) in page {
-                if let Some(to) = empty_pool(&machine, entry, &scope, args.without_pools).await? {
+                if let Some(to) = empty_pool(machine, entry, &scope, without_pools).await? {
                     machine.raise_scope_floor(entry, &scope, to, Actor::command(&command_user())).await?;
                 }
             }

@@ -5,10 +5,12 @@
 
 mod adopt;
 mod background;
+mod backup;
 mod check;
 mod config;
 mod fill;
 mod floor;
+mod floor_all;
 mod import;
 mod migrate;
 mod move_store;
@@ -70,6 +72,8 @@ enum Command {
     Init(config::InitArgs),
     Check(check::CheckArgs),
     Convert(config::ConvertArgs),
+    Backup(backup::BackupArgs),
+    Restore(backup::RestoreArgs),
     Floor(floor::FloorArgs),
     MoveStore(move_store::MoveStoreArgs),
     Migrate(migrate::MigrateArgs),
@@ -108,7 +112,9 @@ impl Command {
             Self::Init(args) => args.run(out).await?,
             Self::Check(args) => args.run(out)?,
             Self::Convert(args) => args.run(out)?,
-            Self::Floor(args) => return args.run(out).await,
+            Self::Backup(args) => args.run(out)?,
+            Self::Restore(args) => args.run(out)?,
+            Self::Floor(args) => return Box::pin(args.run(out)).await,
             Self::MoveStore(args) => args.run(out).await?,
             Self::Migrate(args) => args.run(out).await?,
             Self::Pattern(command) => return command.run(out),

@@ -39,10 +39,8 @@ impl MigrateArgs {
                 OpenStore::Postgres(_) => false,
             },
             StoreLocation::Postgres(address, settings) if self.plan => {
-                if PostgresStore::is_missing(address, *settings).await? {
-                    out.print_bytes(bates_postgres::schema_plan().as_bytes())?;
-                }
-                return Ok(());
+                let plan = PostgresStore::migration_plan(address, *settings).await?;
+                return out.print_bytes(plan.unwrap_or_default().as_bytes());
             }
             StoreLocation::Postgres(..) if config.store_id.is_some() => {
                 config.open_store(OpenMode::Existing).await?;

@@ -147,6 +147,8 @@ impl Decider<'_> {
         if let Some(cursor) = self.cursor.filter(|cursor| cursor.next >= floor) {
             return Ok(cursor);
         }
+        // A new scope does not begin below the floor of its series.
+        let floor = floor.max(next);
         self.change.lose(PositionRange::new(next, floor), GapReason::FloorRaised);
         Ok(self.move_to(floor))
     }
@@ -213,7 +215,7 @@ impl Decider<'_> {
     fn next(&self, scopes_max: u64, start: u64) -> Result<u64, GrantError> {
         match (self.cursor, self.before.series) {
             (None, Some(series)) if series.scopes >= scopes_max => Err(GrantError::TooManyScopes(scopes_max)),
-            (None, Some(_)) => Ok(start),
+            (None, Some(series)) => Ok(start.max(series.floor)),
             _ => Ok(self.next_for_operator()?),
         }
     }
@@ -222,7 +224,7 @@ impl Decider<'_> {
     fn next_for_operator(&self) -> StoreResult<u64> {
         match (self.cursor, self.before.series) {
             (Some(cursor), _) => Ok(cursor.next),
-            (None, Some(series)) => Ok(series.start),
+            (None, Some(series)) => Ok(series.start.max(series.floor)),
             (None, None) => Err(self.unknown_series()),
         }
     }
@@ -237,6 +239,9 @@ impl Decider<'_> {
         if self.change.cursor.is_none() {
             self.change.is_new = self.cursor.is_none();
             self.change.lose(self.before.crashed.iter(), GapReason::CrashSkip);
+            if let (None, Some(series)) = (self.cursor, self.before.series) {
+                self.change.lose(PositionRange::new(series.start, series.floor), GapReason::FloorRaised);
+            }
         }
         (self.cursor, self.change.cursor) = (Some(moved), Some(moved));
         moved

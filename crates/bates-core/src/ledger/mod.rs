@@ -110,6 +110,8 @@ pub struct SeriesBefore {
     pub scopes: u64,
     /// Where its scopes begin.
     pub start: u64,
+    /// No scope that is created from now on begins below this position.
+    pub floor: u64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -62,17 +62,30 @@ impl<S: Store> Machine<S> {
         let found = self.dispenser.peek(&entry.series, &scope_id.scope).await;
         let found = found.map_err(IssueError::from_store(&scope_id))?;
         let (start, end) = (entry.series.start().value(), entry.series.end());
-        let mut next = found.unwrap_or(start);
+        let mut next = match found {
+            Some(next) => next,
+            None => self.first_of_new_scope(entry).await.map_err(IssueError::from_store(&scope_id))?,
+        };
         let adopted_left = self.has_only_adopted_left(entry, &scope_id, next).await;
         if adopted_left.map_err(IssueError::from_store(&scope_id))? {
             next = end;
         }
         Ok(Peek {
-            last: next.checked_sub(1).filter(|last| *last >= start).and_then(Position::new),
+            last: found
+                .and_then(|_| next.checked_sub(1))
+                .filter(|last| *last >= start)
+                .and_then(Position::new),
             next: Position::new(next).filter(|_| next < end),
             left: entry.numbers_in(end.saturating_sub(next)),
             exists: found.is_some(),
         })
+    }
+
+    async fn first_of_new_scope(&self, entry: &SeriesEntry) -> StoreResult<u64> {
+        let floors = self.store().series_floors().await?;
+        let floor =
+            floors.iter().find(|(name, _)| name == entry.series().name()).map_or(0, |(_, floor)| *floor);
+        Ok(entry.series.start().value().max(floor))
     }
 
     /// In the order of their keys, after `after`, at most `limit`.

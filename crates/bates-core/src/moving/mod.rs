@@ -189,6 +189,9 @@ pub async fn move_store<A: Store, B: Store>(
         copy.write(MovePage::Definition(definition, key)).await?;
         copy.series(&series).await?;
     }
+    for (series, floor) in from.series_floors().await? {
+        to.raise_series_floor(series, floor).await?;
+    }
     copy.documents().await?;
     copy.gaps_and_records().await?;
     copy.write(MovePage::Descriptions(from.descriptions().await?)).await?;

@@ -4,6 +4,7 @@
 mod change;
 mod definition;
 mod entry;
+mod floors;
 mod name;
 mod open;
 mod registry;
@@ -23,6 +24,7 @@ pub use change::{CreateOutcome, SERIES_MAX};
 pub use definition::{Definition, DescriptionChange, PinOutcome, Promise, PromiseChange, PromiseDecision};
 pub(crate) use entry::{AcceptedShare, OpenScope};
 pub use entry::{ListValue, SeriesEntry, SeriesOrigin};
+pub use floors::FloorPlan;
 pub use name::{SeriesName, SeriesNameError};
 pub(crate) use open::open_all;
 pub use registry::Registry;

@@ -62,6 +62,12 @@ pub trait SeriesStore: Send + Sync + 'static {
     /// The pinned promise of each series, in the order of their names.
     async fn promises(&self) -> StoreResult<Vec<(SeriesName, Promise)>>;
 
+    /// The floors of series above 0: no scope that is created from now on begins below that of its series.
+    async fn series_floors(&self) -> StoreResult<Vec<(SeriesName, u64)>>;
+
+    /// Raises the floor of a series, never lowers it.
+    async fn raise_series_floor(&self, series: SeriesName, floor: u64) -> StoreResult<()>;
+
     /// Checks the store: one that was restored from a backup, or lost commits in a failover, is poisoned. Answers with a
     /// number that changes whenever a series is described or retired.
     async fn check_revision(&self) -> StoreResult<u64> {

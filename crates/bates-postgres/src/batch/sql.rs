@@ -32,10 +32,11 @@ pub(crate) async fn lock_series(
     if names.is_empty() {
         return Ok(Vec::new());
     }
-    let sql = "SELECT name, scopes, promise, start FROM bates.series WHERE name = ANY ($1) ORDER BY name FOR NO KEY UPDATE";
+    let sql = "SELECT name, scopes, promise, start, floor FROM bates.series WHERE name = ANY ($1)
+               ORDER BY name FOR NO KEY UPDATE";
     let rows = session.query(sql, &[&names]).await?;
     let read = |row: &Row| {
-        let before = SeriesBefore { scopes: get_u64(row, 1), start: get_u64(row, 3) };
+        let before = SeriesBefore { scopes: get_u64(row, 1), start: get_u64(row, 3), floor: get_u64(row, 4) };
         (row.get(0), LockedSeries { before, promise: promise(row, 2) })
     };
     Ok(rows.iter().map(read).collect())

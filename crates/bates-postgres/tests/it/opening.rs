@@ -2,7 +2,7 @@
 
 use bates_core::GrantPurpose;
 use bates_core::store::prelude::*;
-use bates_postgres::{OpenError, OpenMode, PostgresStore, Settings, schema_plan};
+use bates_postgres::{Address, OpenError, OpenMode, PostgresStore, Settings};
 use bates_testkit::PrivatePostgres;
 
 use super::{connect, database, open_store, pin_series, request};
@@ -122,7 +122,10 @@ async fn the_schema_plan_can_be_applied_by_hand_and_serving_needs_no_right_to_cr
         matches!(refused, OpenError::Migrate { .. }) && refused.to_string().contains("permission"),
         "{refused}"
     );
-    client.batch_execute(&schema_plan()).await.unwrap();
+    let plan = PostgresStore::migration_plan(&Address::parse(&as_clerk).unwrap(), Settings::default())
+        .await
+        .unwrap();
+    client.batch_execute(&plan.expect("there is no store")).await.unwrap();
     client
         .batch_execute(
             "GRANT USAGE ON SCHEMA bates TO clerk;
@@ -136,7 +139,7 @@ async fn the_schema_plan_can_be_applied_by_hand_and_serving_needs_no_right_to_cr
     for found in [999, 13] {
         client.batch_execute(&format!("UPDATE bates.migration SET version = {found}")).await.unwrap();
         let refused = open(&url, OpenMode::New).await.err();
-        assert_eq!(refused, Some(OpenError::OtherVersion { found, needed: 14 }));
+        assert_eq!(refused, Some(OpenError::OtherVersion { found, needed: 15 }));
     }
 }
 
@@ -147,4 +150,44 @@ async fn an_unreachable_server_is_reported_without_its_password() {
     let refused = open_store(url, settings, OpenMode::Existing).await.err().unwrap();
     let shown = format!("{refused} {refused:?}");
     assert!(shown.contains("refused") && !shown.contains("hunter2"), "{shown}");
+}
+
+/// Every column of the store, with its type and default.
+async fn columns(url: &str) -> Vec<String> {
+    let sql = "SELECT concat_ws(' ', table_name, column_name, data_type, is_nullable, column_default)
+               FROM information_schema.columns WHERE table_schema = 'bates' ORDER BY 1";
+    connect(url).await.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_of_each_earlier_version_is_refused_until_it_is_migrated() {
+    let server = PrivatePostgres::start().unwrap();
+    let created = database(&server, "created").await;
+    drop(open(&created, OpenMode::New).await.unwrap());
+    for (version, schema) in [(14, include_str!("schema_14.sql"))] {
+        let url = database(&server, &format!("version_{version}")).await;
+        let client = connect(&url).await;
+        client.batch_execute(schema).await.unwrap();
+        let row = format!("INSERT INTO bates.migration (version) VALUES ({version})");
+        client.batch_execute(&row).await.unwrap();
+        let refused = open(&url, OpenMode::Existing).await.err().unwrap();
+        assert!(
+            matches!(refused, OpenError::OlderVersion { found, .. } if found == version)
+                && refused.to_string().contains("bates migrate"),
+            "{refused}"
+        );
+        let address = Address::parse(&url).unwrap();
+        for is_first in [true, false] {
+            let plan = PostgresStore::migration_plan(&address, Settings::default()).await.unwrap();
+            assert_eq!(plan.is_some(), is_first);
+            assert!(!PostgresStore::migrate(&address, Settings::default()).await.unwrap(), "it is not new");
+        }
+        assert_eq!(columns(&url).await, columns(&created).await, "version {version}");
+        let store = open(&url, OpenMode::Existing).await.unwrap();
+        pin_series(&store).await;
+        assert_eq!(store.grant(request("a", 1, GrantPurpose::Issue)).await.unwrap().range.from(), 1);
+        client.batch_execute("UPDATE bates.migration SET version = 999").await.unwrap();
+        let refused = open(&url, OpenMode::Existing).await.err().unwrap();
+        assert!(matches!(refused, OpenError::OtherVersion { found: 999, .. }), "{refused}");
+    }
 }

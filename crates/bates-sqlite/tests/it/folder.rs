@@ -9,7 +9,7 @@ use bates_core::{Definition, GrantPurpose, GrantRequest, Move, MoveMark, ScopeId
 use bates_sqlite::{Damage, OpenError, OpenMode, SqliteStore};
 use tempfile::TempDir;
 
-fn open(folder: &TempDir, mode: OpenMode) -> Result<SqliteStore, OpenError> {
+pub(crate) fn open(folder: &TempDir, mode: OpenMode) -> Result<SqliteStore, OpenError> {
     SqliteStore::open(folder.path(), mode)
 }
 
@@ -17,7 +17,7 @@ fn scope_id() -> ScopeId {
     ScopeId { series: "counter".parse().unwrap(), scope: ScopeKey::new([("name", "a")], None).unwrap() }
 }
 
-async fn grant(store: &SqliteStore) -> u64 {
+pub(crate) async fn grant(store: &SqliteStore) -> u64 {
     let definition = Definition {
         series: scope_id().series,
         template: "{seq}".into(),
@@ -201,66 +201,6 @@ async fn a_missing_folder_is_created_and_continues_when_reopened() {
     assert_eq!(grant(&store).await, 1);
     drop(store);
     assert_eq!(grant(&SqliteStore::open(&path, OpenMode::First).unwrap()).await, 11);
-}
-
-#[test]
-fn a_database_of_another_version_is_refused() {
-    for version in [13, 999] {
-        let folder = TempDir::new().unwrap();
-        drop(open(&folder, OpenMode::First).unwrap());
-        let database = rusqlite::Connection::open(folder.path().join("bates.db")).unwrap();
-        database.pragma_update(None, "user_version", version).unwrap();
-        drop(database);
-        let refused = open(&folder, OpenMode::First).err().unwrap();
-        assert!(matches!(refused, OpenError::OtherVersion { found, .. } if found == version), "{refused}");
-        assert!(refused.to_string().contains("reads 14 to 15"), "{refused}");
-    }
-}
-
-/// The tables and views of a database, as SQLite describes them.
-fn schema(database: &rusqlite::Connection) -> Vec<String> {
-    let sql = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type, name";
-    let mut statement = database.prepare(sql).unwrap();
-    let rows = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
-    rows.map(|sql| sql.unwrap().split_whitespace().collect::<Vec<_>>().join(" ")).collect()
-}
-
-/// Turns a closed store into one of version 14, with the same rows.
-fn rewrite_as_version_14(folder: &TempDir) {
-    let [path, newer] = ["bates.db", "newer.db"].map(|name| folder.path().join(name));
-    fs::rename(&path, &newer).unwrap();
-    let database = rusqlite::Connection::open(path).unwrap();
-    database.pragma_update(None, "journal_mode", "wal").unwrap();
-    database.execute_batch(include_str!("schema_14.sql")).unwrap();
-    database.execute("ATTACH ? AS newer", [newer.to_str().unwrap()]).unwrap();
-    let mut statement = database.prepare("SELECT name FROM main.sqlite_schema WHERE type = 'table'").unwrap();
-    let tables = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
-    for table in tables.map(Result::unwrap) {
-        let sql = format!("DELETE FROM main.{table}; INSERT INTO main.{table} SELECT * FROM newer.{table}");
-        database.execute_batch(&sql).unwrap();
-    }
-    database.pragma_update(None, "user_version", 14).unwrap();
-    drop(statement);
-    database.close().unwrap();
-    let private = fs::Permissions::from_mode(0o600);
-    fs::set_permissions(folder.path().join("bates.db"), private).unwrap();
-    fs::remove_file(newer).unwrap();
-}
-
-#[tokio::test]
-async fn a_store_of_the_oldest_version_is_migrated_and_continues() {
-    let (old, new) = (TempDir::new().unwrap(), TempDir::new().unwrap());
-    let store = open(&old, OpenMode::First).unwrap();
-    assert_eq!(grant(&store).await, 1);
-    drop(store);
-    rewrite_as_version_14(&old);
-    let store = open(&old, OpenMode::First).unwrap();
-    assert_eq!(grant(&store).await, 11);
-    drop((store, open(&new, OpenMode::First).unwrap()));
-    let database = |folder: &TempDir| rusqlite::Connection::open(folder.path().join("bates.db")).unwrap();
-    let (migrated, created) = (schema(&database(&old)), schema(&database(&new)));
-    assert!(created.iter().any(|sql| sql.contains("new_scopes")), "{created:?}");
-    assert_eq!(migrated, created);
 }
 
 #[tokio::test]

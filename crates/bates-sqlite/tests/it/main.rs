@@ -9,3 +9,4 @@ mod folder;
 mod granting;
 mod killed;
 mod syncing;
+mod versions;

@@ -28,6 +28,7 @@ macro_rules! conformance {
             lists_show_only_the_series_of_a_set
             a_release_needs_the_cursor_version_as_well_as_its_position
             a_floor_is_durable_and_only_rises
+            the_floor_of_a_series_holds_for_scopes_that_do_not_exist_yet
             adopted_positions_are_never_granted_and_all_others_are
             adopting_twice_changes_nothing_and_counts_granted_positions
             a_pinned_definition_never_changes

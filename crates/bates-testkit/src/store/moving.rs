@@ -35,8 +35,10 @@ pub async fn exercise_move<A: Store, B: Store>(from: &A, to: B) -> B {
     let held = fill_client_leases(from).await;
     let expected = [list_series(from).await, list_documents(from).await, list_adopted(from).await];
     let records = read_filled_records(from).await;
+    from.raise_series_floor("short".parse().expect("a name"), 77).await.expect("the series exists");
     let departure = depart(from).await;
     let to = arrive(from, to, &departure).await;
+    assert_eq!(to.series_floors().await, from.series_floors().await, "floors");
     assert_eq!(list_series(&to).await, expected[0], "series and scopes");
     assert_eq!(list_documents(&to).await, expected[1], "documents, keys and gaps");
     assert_eq!(list_adopted(&to).await, expected[2], "adopted positions");

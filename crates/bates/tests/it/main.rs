@@ -3,6 +3,7 @@
 
 mod abuse;
 mod audit;
+mod backup;
 mod client;
 mod clock;
 mod cluster;

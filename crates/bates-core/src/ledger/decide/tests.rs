@@ -55,7 +55,7 @@ fn at(next: u64, version: u64) -> ScopeBefore {
 
 /// A new scope of a series that has this many others.
 fn new(scopes: u64) -> ScopeBefore {
-    ScopeBefore { series: Some(SeriesBefore { scopes, start: 1 }), ..ScopeBefore::default() }
+    ScopeBefore { series: Some(SeriesBefore { scopes, start: 1, floor: 0 }), ..ScopeBefore::default() }
 }
 
 fn decided(before: &ScopeBefore, requests: &[Request]) -> Decision {

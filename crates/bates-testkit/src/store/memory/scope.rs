@@ -148,7 +148,7 @@ impl Data {
     fn series_before(&self, row: &SeriesRow) -> SeriesBefore {
         let is_of = |scope_id: &ScopeId| scope_id.series == row.definition.series;
         let scopes = self.scopes.iter().filter(|(scope_id, scope)| is_of(scope_id) && scope.cursor.is_some());
-        SeriesBefore { scopes: scopes.count() as u64, start: row.definition.start }
+        SeriesBefore { scopes: scopes.count() as u64, start: row.definition.start, floor: row.floor }
     }
 
     fn apply(&mut self, process: &MemoryStore, scope_id: &ScopeId, change: &ScopeChange, holders: &[Uuid]) {

@@ -82,6 +82,20 @@ impl SeriesStore for MemoryStore {
         Ok(true)
     }
 
+    async fn series_floors(&self) -> Result<Vec<(SeriesName, u64)>, StoreError> {
+        let data = self.data();
+        let raised = data.series.iter().filter(|(_, row)| row.floor > 0);
+        Ok(raised.map(|(name, row)| (name.clone(), row.floor)).collect())
+    }
+
+    async fn raise_series_floor(&self, series: SeriesName, floor: u64) -> Result<(), StoreError> {
+        let mut data = self.data();
+        let row =
+            data.series.get_mut(&series).ok_or_else(|| StoreError::UnknownSeries(series.as_str().into()))?;
+        row.floor = row.floor.max(floor);
+        Ok(())
+    }
+
     async fn promises(&self) -> Result<Vec<(SeriesName, Promise)>, StoreError> {
         let data = self.data();
         let pinned = data.series.iter();
@@ -115,6 +129,7 @@ impl Data {
                 permutation_key: fresh_key.clone(),
                 description: None,
                 epoch: 0,
+                floor: 0,
             };
             self.series.insert(name, row);
             return Ok(PinOutcome { permutation_key: fresh_key, is_new: true, has_changed_rules: false });
