@@ -76,7 +76,7 @@ fn a_store_restored_from_a_backup_repeats_no_number() {
 }
 
 #[test]
-fn what_is_no_backup_of_this_store_is_refused_and_changes_nothing() {
+fn a_file_that_is_no_backup_of_this_store_changes_nothing() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();
     Server::start(&at.join("data")).stop();
