@@ -57,6 +57,35 @@ impl Serialize for Parameters {
     }
 }
 
+/// A string; or a whole number, which is the string of its digits: `9012` is `"9012"`.
+struct ParameterValue(String);
+
+impl<'de> Deserialize<'de> for ParameterValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ValueVisitor;
+        impl Visitor<'_> for ValueVisitor {
+            type Value = ParameterValue;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string or a whole number")
+            }
+
+            fn visit_str<E>(self, value: &str) -> Result<ParameterValue, E> {
+                Ok(ParameterValue(value.to_owned()))
+            }
+
+            fn visit_u64<E>(self, value: u64) -> Result<ParameterValue, E> {
+                Ok(ParameterValue(value.to_string()))
+            }
+
+            fn visit_i64<E>(self, value: i64) -> Result<ParameterValue, E> {
+                Ok(ParameterValue(value.to_string()))
+            }
+        }
+        deserializer.deserialize_any(ValueVisitor)
+    }
+}
+
 impl<'de> Deserialize<'de> for Parameters {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct ParametersVisitor;
@@ -64,13 +93,13 @@ impl<'de> Deserialize<'de> for Parameters {
             type Value = Parameters;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object with a string for each parameter")
+                f.write_str("an object with a string or a whole number for each parameter")
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Parameters, A::Error> {
                 let mut pairs = Vec::new();
-                while let Some(pair) = map.next_entry()? {
-                    pairs.push(pair);
+                while let Some((name, ParameterValue(value))) = map.next_entry()? {
+                    pairs.push((name, value));
                 }
                 Ok(Parameters(pairs))
             }
@@ -131,6 +160,16 @@ mod tests {
         let parameters: Parameters = serde_json::from_str(text).expect("an object of strings");
         assert_eq!(parameters.iter().collect::<Vec<_>>(), [("b", "1"), ("a", "2"), ("b", "3")]);
         assert_eq!(serde_json::to_string(&parameters).expect("all keys are strings"), text);
+    }
+
+    #[test]
+    fn a_whole_number_is_the_text_of_its_digits() {
+        let numbers: Parameters = serde_json::from_str(r#"{"type":9012,"unit":-1}"#).expect("whole numbers");
+        assert_eq!(numbers.iter().collect::<Vec<_>>(), [("type", "9012"), ("unit", "-1")]);
+        for other in ["9012.0", "1e3", "18446744073709551616", "true", "null", "[]", "{}"] {
+            let text = format!(r#"{{"type":{other}}}"#);
+            assert!(serde_json::from_str::<Parameters>(&text).is_err(), "{other}");
+        }
     }
 
     #[test]

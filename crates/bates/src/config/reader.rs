@@ -85,7 +85,9 @@ impl<'t> Reader<'t, '_> {
         if given == "off" {
             return None;
         }
-        let Ok(address) = given.parse::<SocketAddr>() else {
+        // Only loopback, whatever the name resolves to.
+        let on_loopback = given.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+        let Ok(address) = on_loopback.as_deref().unwrap_or(given).parse::<SocketAddr>() else {
             let expected = format!("expected one such as {default}, or off");
             self.add_mistake(key, format!("{key}: invalid address {given:?}: {expected}"));
             return None;

@@ -186,6 +186,7 @@ fn init_writes_a_configuration_that_check_reads_and_variables_override() {
             ("BATES_SERIES__INVOICE__PATTERN", "INV-{seq}"),
             ("BATES_STORE", "sqlite:bates-data"),
             ("BATES_HTTP", "off"),
+            ("BATES_RESP", "localhost:7000"),
             ("BATES_SERVICE_HOST", "10.0.0.1"),
             ("BATES_HTPP", "127.0.0.1:1"),
         ],
@@ -197,6 +198,7 @@ fn init_writes_a_configuration_that_check_reads_and_variables_override() {
         "invoice  unique",
         "bates-data",
         "HTTP            off",
+        "127.0.0.1:7000",
     ] {
         assert!(overridden.1.contains(text), "{text} is not in {}", overridden.1);
     }
