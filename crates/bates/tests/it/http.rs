@@ -195,7 +195,7 @@ fn bad_input_gets_a_clear_error_and_changes_nothing() {
         ("{", (400, "bad_request")),
         ("[]", (422, "bad_body")),
         (r#"{"scope":{"name":"a"},"nonsense":1}"#, (422, "bad_body")),
-        (r#"{"scope":{"name":7}}"#, (422, "bad_body")),
+        (r#"{"scope":{"name":7.5}}"#, (422, "bad_body")),
         (r#"{"scope":{"name":"a"},"date":"31.12.2026"}"#, (422, "bad_body")),
         (r#"{"scope":{}}"#, (422, "bad_scope")),
         (r#"{"scope":{"name":"a","more":"b"}}"#, (422, "bad_scope")),
