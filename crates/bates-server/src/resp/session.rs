@@ -7,6 +7,7 @@ use bates_core::{Denial, Right, SeriesEntry};
 
 use super::clients::{ClientInfo, Handle};
 use super::listener::Shared;
+use super::transaction::Transaction;
 use super::{Limits, Protocol};
 use crate::defense::{SecretRefusal, Slot};
 use crate::{Caller, Peer};
@@ -27,6 +28,8 @@ pub(super) struct Session {
     first_caller: Option<Caller>,
     /// `None` until the client is authenticated.
     caller: Option<Caller>,
+    /// From `MULTI` to `EXEC`.
+    pub(super) transaction: Option<Box<Transaction>>,
     wrong_secrets: u32,
     pub(super) slot: Slot,
     /// Requests that count as those of a stranger unless the client authenticates.
@@ -57,6 +60,7 @@ impl Session {
             peer,
             first_caller,
             caller,
+            transaction: None,
             wrong_secrets,
             slot,
             pending_requests,
@@ -77,16 +81,26 @@ impl Session {
     /// path.
     #[inline]
     pub(super) fn end_invalid_caller(&mut self) -> bool {
-        let has_ended = self.caller.as_ref().is_some_and(Caller::has_ended);
+        let has_ended = self.has_invalid_caller();
         if has_ended {
             self.end_caller();
         }
         has_ended
     }
 
+    /// Whether the secret of the caller is no longer valid.
+    #[inline]
+    pub(super) fn has_invalid_caller(&self) -> bool {
+        self.caller.as_ref().is_some_and(Caller::has_ended)
+    }
+
     #[cold]
     fn end_caller(&mut self) {
         self.caller = self.first_caller.clone();
+        // Another caller must not execute what this one queued.
+        if let Some(transaction) = &mut self.transaction {
+            transaction.refuse();
+        }
     }
 
     pub(super) fn caller(&self) -> &Caller {
@@ -169,6 +183,7 @@ impl Session {
 
     /// Returns to the state at the start of the connection, except for the count of wrong secrets.
     pub(super) fn reset(&mut self) {
+        self.transaction = None;
         self.caller = self.first_caller.clone();
         self.slot.set_authenticated(self.caller.is_some());
         self.protocol = Protocol::default();

@@ -96,8 +96,8 @@ fn command_info_has_the_arity_and_keys_that_redis_has() {
         let (ours, theirs) =
             (command_info(&port.talk(line.as_bytes())), command_info(&ask_redis(&redis, &line)));
         assert_eq!(ours[0], theirs[0], "{name}");
-        // Redis accepts several keys for EXISTS, Bates only one.
-        if name != "exists" {
+        // Redis accepts several keys for EXISTS, Bates only one. WATCH is refused, whatever its keys are.
+        if !["exists", "watch"].contains(&name.as_str()) {
             assert_eq!(ours, theirs, "{name}");
         }
     }
@@ -145,7 +145,7 @@ fn commands_are_documented_by_name() {
     let port = Port::open();
     let answer = port.talk(b"HELLO 3\r\nCOMMAND DOCS incr nonsense INCRBY\r\nCOMMAND DOCS\r\n");
     assert!(answer.contains("\r\n%2\r\n$4\r\nincr\r\n%2\r\n$7\r\nsummary\r\n"), "{answer}");
-    assert!(answer.contains("\r\n%23\r\n"), "{answer}");
+    assert!(answer.contains("\r\n%28\r\n"), "{answer}");
 }
 
 #[test]

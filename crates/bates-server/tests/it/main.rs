@@ -11,3 +11,4 @@ mod port;
 mod properties;
 mod redis;
 mod slow_clients;
+mod transactions;

@@ -4,10 +4,10 @@
 use bates_core::{Peek, Right, SeriesEntry};
 
 use super::{
-    Call, Outcome, Reply, auth, client, commands, config, echo, exists, get, hello, llen, peek, ping, quit,
-    reset, select, r#type, validate,
+    Call, Outcome, Reply, auth, client, commands, config, echo, exists, get, hello, llen, multi, peek, ping,
+    quit, reset, select, r#type, validate,
 };
-use Handler::{Answer, Execute, Incr, IncrBy, Info, Inspect, Login, Next, Pop, Time};
+use Handler::{Answer, Control, Execute, Incr, IncrBy, Info, Inspect, Login, Next, Pop, Time};
 
 pub(super) struct Spec {
     pub(super) handler: Handler,
@@ -49,6 +49,8 @@ pub(super) enum Handler {
     Execute(fn(&mut Call<'_>) -> Outcome),
     /// Changes whether the client is authenticated, and so whether later commands may run.
     Login(fn(&mut Call<'_>) -> Outcome),
+    /// Changes when later commands run, or whether. Runs at once inside `MULTI`.
+    Control(fn(&mut Call<'_>) -> Outcome),
 }
 
 const WRITE: Class = Class { right: Some(Right::Take), flags: &["write", "fast"] };
@@ -60,7 +62,7 @@ const NO_AUTH: Class = Class { right: None, flags: &["noscript", "loading", "sta
 const HELLO: &str = "Selects the version of the protocol, and may authenticate.";
 
 /// The most frequent commands first: a search goes in this order.
-pub(super) static TABLE: [Spec; 23] = [
+pub(super) static TABLE: [Spec; 28] = [
     spec(Incr, "incr", 2, WRITE, "string", "The next number of a scope, as an integer."),
     spec(Pop, "lpop", -2, WRITE, "list", "The next numbers of a scope, as texts."),
     spec(IncrBy, "incrby", 3, WRITE, "string", "The next numbers of a scope; answers with the last of them."),
@@ -76,8 +78,20 @@ pub(super) static TABLE: [Spec; 23] = [
     spec(Answer(echo::run), "echo", 2, BASIC, "connection", "Answers with its argument."),
     spec(Login(hello::run), "hello", -1, NO_AUTH, "connection", HELLO),
     spec(Login(auth::run), "auth", -2, NO_AUTH, "connection", "Authenticates the connection."),
-    spec(Login(reset::run), "reset", 1, NO_AUTH, "connection", "Resets the connection to its first state."),
-    spec(Login(quit::run), "quit", -1, NO_AUTH, "connection", "Ends the connection."),
+    spec(Control(reset::run), "reset", 1, NO_AUTH, "connection", "Resets the connection to its first state."),
+    spec(Control(quit::run), "quit", -1, NO_AUTH, "connection", "Ends the connection."),
+    spec(Control(multi::begin), "multi", 1, BASIC, "transactions", "Queues the commands that follow."),
+    spec(Control(multi::exec), "exec", 1, BASIC, "transactions", "Executes the queued commands in order."),
+    spec(Control(multi::discard), "discard", 1, BASIC, "transactions", "Drops the queued commands."),
+    spec(Control(multi::watch), "watch", -2, BASIC, "transactions", "Is refused."),
+    spec(
+        Answer(multi::unwatch),
+        "unwatch",
+        1,
+        BASIC,
+        "transactions",
+        "Does nothing, because nothing is watched.",
+    ),
     spec(Answer(select::run), "select", 2, BASIC, "connection", "Selects the database; there is only 0."),
     spec(Time, "time", 1, BASIC, "server", "The time of day."),
     spec(Answer(client::run), "client", -2, BASIC, "connection", "The connected clients and their names."),
@@ -97,6 +111,11 @@ impl Spec {
     pub(super) fn takes(&self, arg_count: usize) -> bool {
         let min = usize::from(self.arity.unsigned_abs());
         if self.arity < 0 { arg_count >= min } else { arg_count == min }
+    }
+
+    /// Whether the command ends a transaction.
+    pub(super) fn ends_transaction(&self) -> bool {
+        matches!(self.name, "exec" | "discard")
     }
 
     pub(super) fn needs_no_auth(&self) -> bool {

@@ -5,6 +5,7 @@ mod matrix;
 mod operations;
 mod tenants;
 mod tokens;
+mod transactions;
 
 use std::path::Path;
 use std::process::Command;
