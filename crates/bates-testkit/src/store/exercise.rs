@@ -174,6 +174,26 @@ pub async fn a_range_is_released_once_and_only_if_nothing_was_granted_since<D: D
 
 /// A second holder is granted the next range and releases all of it. The cursor is where the first holder left it,
 /// but its version has changed.
+pub async fn cursors_are_read_at_once_in_the_order_of_their_scopes<D: DataSet>(data: &D) {
+    let store = open_pinned(data).await;
+    for (name, count) in [("a", 32), ("b", 7)] {
+        grant(&store, request(scope_id(name), count)).await;
+    }
+    let ids = ["b", "new", "a", "b"].map(scope_id);
+    let series = ids[0].series.clone();
+    let keys = ids.iter().map(|id| id.scope.clone()).collect();
+    let cursors = store.cursors(series.clone(), keys).await.expect("cursors");
+    let mut one_by_one = Vec::new();
+    for id in ids {
+        one_by_one.push(store.cursor(id).await.expect("a cursor"));
+    }
+    assert_eq!(cursors, one_by_one);
+    assert!(cursors[0].is_some() && cursors[1].is_none() && cursors[0] != cursors[2]);
+    let scopes = store.scopes(series.clone(), None, 10).await.expect("scopes");
+    assert_eq!(scopes.len(), 2, "a look creates no scope");
+    assert_eq!(store.cursors(series, Vec::new()).await, Ok(Vec::new()));
+}
+
 pub async fn a_release_needs_the_cursor_version_as_well_as_its_position<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     let first = grant(&store, request(scope_id("a"), 32)).await;

@@ -52,6 +52,7 @@ pub mod claims {
             a_release_needs_the_cursor_version_as_well_as_its_position,
             an_unpinned_series_is_granted_nothing,
             calls_for_many_scopes_are_answered_in_the_order_of_their_requests,
+            cursors_are_read_at_once_in_the_order_of_their_scopes,
             grants_stop_exactly_at_the_end_of_the_space, scopes_and_series_count_separately,
             scopes_are_listed_in_pages, the_ledger_lists_exactly_the_issued_positions,
             the_scope_limit_holds_and_reads_create_no_scope,

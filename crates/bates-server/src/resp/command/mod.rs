@@ -16,6 +16,7 @@ mod info;
 mod llen;
 mod lpop;
 mod memory;
+mod mget;
 mod multi;
 mod next;
 mod peek;
@@ -103,6 +104,7 @@ fn run<S: Store>(spec: &Spec, call: &mut Call<'_>, machine: &Machine<S>) -> Outc
         Handler::IncrBy => incrby::run(spec.class.right, call, machine),
         Handler::Pop => lpop::run(spec.class.right, call, machine),
         Handler::Next => next::run(call, machine),
+        Handler::Counters => mget::run(call),
         Handler::Inspect(answer) => Action::Inspect(answer).defer_by_key(call),
         Handler::Execute(run) | Handler::Login(run) | Handler::Control(run) => run(call),
         Handler::Answer(run) => {

@@ -98,7 +98,11 @@ fn refuse_arguments(spec: &Spec, call: &mut Call<'_>) -> Outcome {
 fn may_run<S: Store>(spec: &Spec, call: &mut Call<'_>, machine: &Machine<S>) -> bool {
     let Some(right) = spec.class.right.filter(|_| !call.session.caller().takes_freely()) else { return true };
     let name = call.command.arg(1).unwrap_or_default();
-    let target = if spec.has_key {
+    // Of many keys, those that the caller may not read are answered with nil.
+    if spec.last_key < 0 {
+        return true;
+    }
+    let target = if spec.last_key == 1 {
         let Ok(key) = std::str::from_utf8(name) else { return true };
         Target::Key(key.into())
     } else {

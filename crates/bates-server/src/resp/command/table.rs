@@ -7,7 +7,7 @@ use super::{
     Call, Outcome, Reply, auth, client, commands, config, echo, exists, get, hello, llen, multi, peek, ping,
     quit, reset, select, r#type, validate,
 };
-use Handler::{Answer, Control, Execute, Incr, IncrBy, Info, Inspect, Login, Next, Pop, Time};
+use Handler::{Answer, Control, Counters, Execute, Incr, IncrBy, Info, Inspect, Login, Next, Pop, Time};
 
 pub(super) struct Spec {
     pub(super) handler: Handler,
@@ -15,8 +15,8 @@ pub(super) struct Spec {
     pub(super) name: &'static str,
     /// The number of arguments, including the name; negative for a minimum.
     pub(super) arity: i8,
-    /// Whether the first argument after the name is a key; no other argument is.
-    pub(super) has_key: bool,
+    /// The index of the last argument that is a key; -1 for the last of all, 0 if none is. The first key is at 1.
+    pub(super) last_key: i8,
     pub(super) class: Class,
     pub(super) group: &'static str,
     pub(super) summary: &'static str,
@@ -43,6 +43,8 @@ pub(super) enum Handler {
     Info,
     /// Shows the state of the scope of a key.
     Inspect(fn(&mut Reply<'_>, &SeriesEntry, &Peek)),
+    /// Shows the state of the scopes of many keys.
+    Counters,
     /// Answers at once.
     Answer(fn(&mut Call<'_>)),
     /// Answers at once, or becomes a request to the store.
@@ -62,12 +64,13 @@ const NO_AUTH: Class = Class { right: None, flags: &["noscript", "loading", "sta
 const HELLO: &str = "Selects the version of the protocol, and may authenticate.";
 
 /// The most frequent commands first: a search goes in this order.
-pub(super) static TABLE: [Spec; 28] = [
+pub(super) static TABLE: [Spec; 29] = [
     spec(Incr, "incr", 2, WRITE, "string", "The next number of a scope, as an integer."),
     spec(Pop, "lpop", -2, WRITE, "list", "The next numbers of a scope, as texts."),
     spec(IncrBy, "incrby", 3, WRITE, "string", "The next numbers of a scope; answers with the last of them."),
     spec(Pop, "rpop", -2, WRITE, "list", "The same as LPOP: numbers have one order."),
     spec(Inspect(get::answer), "get", 2, READ, "string", "The highest number that a scope has issued."),
+    spec(Counters, "mget", -2, READ, "string", "The highest numbers that scopes have issued."),
     spec(Inspect(llen::answer), "llen", 2, READ, "list", "How many numbers a scope has left."),
     spec(Inspect(exists::answer), "exists", 2, READ, "generic", "Whether a scope has issued numbers."),
     spec(Inspect(r#type::answer), "type", 2, READ, "generic", "The Redis type of a scope."),
@@ -131,8 +134,12 @@ const fn spec(
     group: &'static str,
     summary: &'static str,
 ) -> Spec {
-    let has_key = matches!(handler, Incr | IncrBy | Pop | Inspect(_));
-    Spec { handler, name, arity, has_key, class, group, summary }
+    let last_key = match handler {
+        Incr | IncrBy | Pop | Inspect(_) => 1,
+        Counters => -1,
+        _ => 0,
+    };
+    Spec { handler, name, arity, last_key, class, group, summary }
 }
 
 #[cfg(test)]
@@ -157,7 +164,7 @@ mod tests {
     #[test]
     fn every_command_that_names_a_series_needs_a_right() {
         for spec in &TABLE {
-            let names_series = spec.has_key || spec.group == "bates";
+            let names_series = spec.last_key != 0 || spec.group == "bates";
             assert_eq!(spec.class.right.is_some(), names_series, "{}", spec.name);
             let takes = matches!(spec.handler, Incr | IncrBy | Pop) || spec.name == "bates.next";
             assert_eq!(spec.class.right == Some(Right::Take), takes, "{}", spec.name);
