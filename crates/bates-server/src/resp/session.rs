@@ -1,5 +1,6 @@
 //! The state of a connection between commands.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ pub(super) struct Session {
     caller: Option<Caller>,
     /// From `MULTI` to `EXEC`.
     pub(super) transaction: Option<Box<Transaction>>,
+    /// To which the client subscribed.
+    pub(super) channels: BTreeSet<Box<[u8]>>,
     wrong_secrets: u32,
     pub(super) slot: Slot,
     /// Requests that count as those of a stranger unless the client authenticates.
@@ -61,6 +64,7 @@ impl Session {
             first_caller,
             caller,
             transaction: None,
+            channels: BTreeSet::new(),
             wrong_secrets,
             slot,
             pending_requests,
@@ -184,6 +188,7 @@ impl Session {
     /// Returns to the state at the start of the connection, except for the count of wrong secrets.
     pub(super) fn reset(&mut self) {
         self.transaction = None;
+        self.channels.clear();
         self.caller = self.first_caller.clone();
         self.slot.set_authenticated(self.caller.is_some());
         self.protocol = Protocol::default();

@@ -5,6 +5,7 @@ mod admission;
 mod bad_input;
 mod claims;
 mod conversation;
+mod handshakes;
 mod hot_path;
 mod oracle;
 mod port;

@@ -4,6 +4,7 @@
 
 mod auth;
 mod client;
+mod cluster;
 mod commands;
 mod config;
 mod echo;
@@ -25,6 +26,7 @@ mod quit;
 mod request;
 mod reset;
 mod select;
+mod subscribe;
 mod table;
 mod target;
 mod time;
@@ -106,7 +108,7 @@ fn run<S: Store>(spec: &Spec, call: &mut Call<'_>, machine: &Machine<S>) -> Outc
         Handler::Next => next::run(call, machine),
         Handler::Counters => mget::run(call),
         Handler::Inspect(answer) => Action::Inspect(answer).defer_by_key(call),
-        Handler::Execute(run) | Handler::Login(run) | Handler::Control(run) => run(call),
+        Handler::Execute(run) | Handler::Outside(run) | Handler::Control(run) => run(call),
         Handler::Answer(run) => {
             run(call);
             Outcome::Answered
@@ -148,7 +150,7 @@ pub(super) enum Ahead {
 pub(super) fn look_ahead<S: Store>(command: Command<'_>, session: &Session, machine: &Machine<S>) -> Ahead {
     let mut name = [0; NAME_BYTES_MAX];
     let Some(spec) = table::find(lower(command.name(), &mut name)) else { return Ahead::Other };
-    if matches!(spec.handler, Handler::Login(_) | Handler::Control(_)) {
+    if matches!(spec.handler, Handler::Outside(_) | Handler::Control(_)) {
         return Ahead::Barrier;
     }
     let key = command.arg(1).and_then(|key| std::str::from_utf8(key).ok());

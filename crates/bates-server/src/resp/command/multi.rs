@@ -64,7 +64,7 @@ pub(super) fn enqueue<S: Store>(
     }
     match spec.handler {
         Handler::Control(run) => return run(call),
-        Handler::Login(_) => {
+        Handler::Outside(_) => {
             call.refuse_transaction();
             let typed = printable(call.command.name());
             return call.fail("ERR", format_args!("{typed} is not allowed inside MULTI: send it before"));

@@ -4,10 +4,10 @@
 use bates_core::{Peek, Right, SeriesEntry};
 
 use super::{
-    Call, Outcome, Reply, auth, client, commands, config, echo, exists, get, hello, llen, multi, peek, ping,
-    quit, reset, select, r#type, validate,
+    Call, Outcome, Reply, auth, client, cluster, commands, config, echo, exists, get, hello, llen, multi,
+    peek, ping, quit, reset, select, subscribe, r#type, validate,
 };
-use Handler::{Answer, Control, Counters, Execute, Incr, IncrBy, Info, Inspect, Login, Next, Pop, Time};
+use Handler::{Answer, Control, Counters, Execute, Incr, IncrBy, Info, Inspect, Next, Outside, Pop, Time};
 
 pub(super) struct Spec {
     pub(super) handler: Handler,
@@ -49,8 +49,8 @@ pub(super) enum Handler {
     Answer(fn(&mut Call<'_>)),
     /// Answers at once, or becomes a request to the store.
     Execute(fn(&mut Call<'_>) -> Outcome),
-    /// Changes whether the client is authenticated, and so whether later commands may run.
-    Login(fn(&mut Call<'_>) -> Outcome),
+    /// Changes the caller or the form of later answers, and so is refused inside `MULTI`.
+    Outside(fn(&mut Call<'_>) -> Outcome),
     /// Changes when later commands run, or whether. Runs at once inside `MULTI`.
     Control(fn(&mut Call<'_>) -> Outcome),
 }
@@ -61,10 +61,12 @@ const BASIC: Class = Class { right: None, flags: &["noscript", "loading", "stale
 /// `no_auth`: allowed before authentication.
 const NO_AUTH: Class = Class { right: None, flags: &["noscript", "loading", "stale", "fast", "no_auth"] };
 
+const PUBSUB: Class = Class { right: None, flags: &["pubsub", "noscript", "loading", "stale"] };
+
 const HELLO: &str = "Selects the version of the protocol, and may authenticate.";
 
 /// The most frequent commands first: a search goes in this order.
-pub(super) static TABLE: [Spec; 29] = [
+pub(super) static TABLE: [Spec; 33] = [
     spec(Incr, "incr", 2, WRITE, "string", "The next number of a scope, as an integer."),
     spec(Pop, "lpop", -2, WRITE, "list", "The next numbers of a scope, as texts."),
     spec(IncrBy, "incrby", 3, WRITE, "string", "The next numbers of a scope; answers with the last of them."),
@@ -79,8 +81,8 @@ pub(super) static TABLE: [Spec; 29] = [
     spec(Execute(validate::run), "bates.validate", 3, READ, "bates", "Whether a text is valid, and why not."),
     spec(Execute(ping::run), "ping", -1, BASIC, "connection", "Answers PONG, or with its argument."),
     spec(Answer(echo::run), "echo", 2, BASIC, "connection", "Answers with its argument."),
-    spec(Login(hello::run), "hello", -1, NO_AUTH, "connection", HELLO),
-    spec(Login(auth::run), "auth", -2, NO_AUTH, "connection", "Authenticates the connection."),
+    spec(Outside(hello::run), "hello", -1, NO_AUTH, "connection", HELLO),
+    spec(Outside(auth::run), "auth", -2, NO_AUTH, "connection", "Authenticates the connection."),
     spec(Control(reset::run), "reset", 1, NO_AUTH, "connection", "Resets the connection to its first state."),
     spec(Control(quit::run), "quit", -1, NO_AUTH, "connection", "Ends the connection."),
     spec(Control(multi::begin), "multi", 1, BASIC, "transactions", "Queues the commands that follow."),
@@ -100,6 +102,10 @@ pub(super) static TABLE: [Spec; 29] = [
     spec(Answer(client::run), "client", -2, BASIC, "connection", "The connected clients and their names."),
     spec(Answer(commands::run), "command", -1, BASIC, "server", "Describes these commands."),
     spec(Answer(config::run), "config", -2, BASIC, "server", "The settings that tools ask for."),
+    spec(Outside(subscribe::subscribe), "subscribe", -2, PUBSUB, "pubsub", "Is confirmed; no message comes."),
+    spec(Outside(subscribe::unsubscribe), "unsubscribe", -1, PUBSUB, "pubsub", "Ends subscriptions."),
+    spec(Execute(cluster::cluster), "cluster", -2, BASIC, "cluster", "Says that there is no cluster."),
+    spec(Answer(cluster::role), "role", 1, BASIC, "server", "A master without replicas."),
     spec(Info, "info", -1, BASIC, "server", "The state of the server."),
 ];
 

@@ -151,7 +151,8 @@ fn sample(command: &str) -> Option<&'static [&'static str]> {
         "bates.next" | "bates.peek" => &["acme.letter"],
         "bates.validate" => &["acme.letter", "L-1"],
         "ping" | "echo" | "hello" | "auth" | "reset" | "quit" | "select" | "time" | "client" | "command"
-        | "config" | "info" | "multi" | "exec" | "discard" | "watch" | "unwatch" => return None,
+        | "config" | "info" | "multi" | "exec" | "discard" | "watch" | "unwatch" | "subscribe"
+        | "unsubscribe" | "cluster" | "role" => return None,
         new => panic!("{new} is a new command: say which scope it can name"),
     })
 }
