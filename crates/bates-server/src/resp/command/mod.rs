@@ -158,6 +158,8 @@ pub(super) fn look_ahead<S: Store>(command: Command<'_>, session: &Session, mach
     let Some(entry) = machine.series_by_key(key) else { return Ahead::Other };
     let count = match spec.handler {
         Handler::Incr => entry.numbers_are_positions().then_some(1),
+        // Some clients send `INCRBY key 1` for each increment.
+        Handler::IncrBy if entry.numbers_are_positions() => command.arg(2).and_then(parse_count),
         Handler::Pop => lpop::wanted_count(command),
         _ => None,
     };
