@@ -6,14 +6,16 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
-use bates_testkit::clients::{HELM, IOREDIS, KUBERNETES_VALIDATE, Library, REDIS_PY, SCHEMATHESIS, helm};
+use bates_testkit::clients::{
+    HELM, IOREDIS, KUBERNETES_VALIDATE, Library, NODE_REDIS, REDIS_PY, SCHEMATHESIS, helm,
+};
 
 /// The file from which pip reads the digest.
 const PINNED: &str = "pinned.txt";
 
 /// Installs missing libraries; needs no network if none is missing.
 pub(crate) fn prepare() -> Result<()> {
-    for library in [REDIS_PY, IOREDIS, HELM, KUBERNETES_VALIDATE, SCHEMATHESIS] {
+    for library in [REDIS_PY, IOREDIS, NODE_REDIS, HELM, KUBERNETES_VALIDATE, SCHEMATHESIS] {
         // The Helm package exists for one kind of machine only; other machines need their own Helm.
         if library.is_installed() || library == HELM && helm().is_ok() {
             continue;

@@ -120,6 +120,9 @@ table! {
     KEY_REUSED: "key_reused", 422, "ERR", exit 2, burns false,
         "The idempotency key was used in this series for another request.",
         "Use a new key for a new request; the same key only for the same request.";
+    NOT_REPEATABLE: "not_repeatable", 422, "ERR", exit 2, burns false,
+        "The request has an Idempotency-Key, but takes numbers without a document: repeated, it would get other numbers.",
+        "Reserve the number with `POST /v1/series/{series}/reservations`, or send the document; both answer a repeated key with the same number. Or send no key.";
     BAD_DOCUMENT: "bad_document", 422, "ERR", exit 2, burns false,
         "The document is missing, is not JSON, or is too large.",
         "Send `{\"scope\": {…}, \"document\": {…}}`, a document of at most 1 MiB.";

@@ -1,5 +1,7 @@
 //! The cursors of scopes, behind the port of the core.
 
+use std::collections::HashMap;
+
 use bates_core::ledger::Request;
 use bates_core::{
     Cursor, CursorStore, GapReason, Grant, GrantError, GrantRequest, MissingRange, Operation, Position,
@@ -42,6 +44,14 @@ impl CursorStore for PostgresStore {
         let sql = "SELECT next, version FROM bates.cursor WHERE series = $1 AND scope = $2";
         let rows = self.query(sql, &[&scope_id.series.as_str(), &scope_id.scope.as_str()]).await?;
         Ok(rows.first().map(read_cursor))
+    }
+
+    async fn cursors(&self, series: SeriesName, scopes: Vec<ScopeKey>) -> StoreResult<Vec<Option<Cursor>>> {
+        let sql = "SELECT next, version, scope FROM bates.cursor WHERE series = $1 AND scope = ANY($2)";
+        let keys: Vec<&str> = scopes.iter().map(ScopeKey::as_str).collect();
+        let rows = self.query(sql, &[&series.as_str(), &keys]).await?;
+        let cursors: HashMap<&str, Cursor> = rows.iter().map(|row| (row.get(2), read_cursor(row))).collect();
+        Ok(keys.into_iter().map(|key| cursors.get(key).copied()).collect())
     }
 
     async fn scopes(

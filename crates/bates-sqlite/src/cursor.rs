@@ -5,7 +5,7 @@ use bates_core::{
     Cursor, CursorStore, GapReason, Grant, GrantError, GrantRequest, Operation, Position, PositionRange,
     RangeSet, ReleaseOutcome, ReleaseRequest, ScopeId, ScopeKey, SeriesName, StoreResult,
 };
-use rusqlite::{Row, params};
+use rusqlite::{Connection, Row, params};
 
 use crate::SqliteStore;
 use crate::write::{self, rows, to_limit, to_u64};
@@ -49,6 +49,18 @@ impl CursorStore for SqliteStore {
             Some(at) => write::cursor(connection, at.series_id, at.scope),
             None => Ok(None),
         })
+    }
+
+    async fn cursors(&self, series: SeriesName, scopes: Vec<ScopeKey>) -> StoreResult<Vec<Option<Cursor>>> {
+        self.merge_new_scopes().await?;
+        let find = |connection: &Connection, scope| {
+            let scope_id = ScopeId { series: series.clone(), scope };
+            match write::find_scope(connection, &scope_id)? {
+                Some(at) => write::cursor(connection, at.series_id, at.scope),
+                None => Ok(None),
+            }
+        };
+        self.read(|connection| scopes.into_iter().map(|scope| find(connection, scope)).collect())
     }
 
     async fn scopes(

@@ -73,6 +73,15 @@ pub const IOREDIS: Library = Library {
     search: ("NODE_PATH", "node_modules"),
 };
 
+/// The Redis client of Node that the makers of Redis recommend.
+pub const NODE_REDIS: Library = Library {
+    interpreter: "node",
+    package: "redis",
+    version: "6.3.1",
+    sha256: None,
+    search: ("NODE_PATH", "node_modules"),
+};
+
 impl Library {
     /// Its folder; each version has its own.
     pub fn folder(&self) -> PathBuf {

@@ -176,6 +176,27 @@ impl<S: Store> Dispenser<S> {
         Ok(self.inner.store.cursor(series.scope_id(scope)).await?.map(|cursor| cursor.next))
     }
 
+    /// As [`Self::peek`], for many scopes of a series with at most one look into the store.
+    pub async fn peek_all(&self, series: &Series, scopes: &[ScopeKey]) -> StoreResult<Vec<Option<u64>>> {
+        if self.is_forked() {
+            return Err(StoreError::Forked);
+        }
+        let held = |scope: &ScopeKey| {
+            let id = CellId { series, scope: scope.as_str() };
+            self.inner.shards.with_cell(id, |cell| cell.held.first()).flatten()
+        };
+        let mut next: Vec<Option<u64>> = scopes.iter().map(held).collect();
+        let unheld: Vec<usize> = (0..next.len()).filter(|at| next[*at].is_none()).collect();
+        if !unheld.is_empty() {
+            let keys = unheld.iter().map(|at| scopes[*at].clone()).collect();
+            let cursors = self.inner.store.cursors(series.name().clone(), keys).await?;
+            for (at, cursor) in unheld.into_iter().zip(cursors) {
+                next[at] = cursor.map(|cursor| cursor.next);
+            }
+        }
+        Ok(next)
+    }
+
     pub fn scopes_held(&self) -> usize {
         self.inner.shards.len()
     }

@@ -71,10 +71,7 @@ impl<S: Store> Machine<S> {
             next = end;
         }
         Ok(Peek {
-            last: found
-                .and_then(|_| next.checked_sub(1))
-                .filter(|last| *last >= start)
-                .and_then(Position::new),
+            last: found.and_then(|next| last_before(next, start)),
             next: Position::new(next).filter(|_| next < end),
             left: entry.numbers_in(end.saturating_sub(next)),
             exists: found.is_some(),
@@ -86,6 +83,17 @@ impl<S: Store> Machine<S> {
         let floor =
             floors.iter().find(|(name, _)| name == entry.series().name()).map_or(0, |(_, floor)| *floor);
         Ok(entry.series.start().value().max(floor))
+    }
+
+    /// The `last` of [`Self::peek`] for many scopes of a series, in their order, with at most one look into the store.
+    pub async fn last_positions(
+        &self,
+        entry: &SeriesEntry,
+        scopes: &[ScopeKey],
+    ) -> StoreResult<Vec<Option<Position>>> {
+        let start = entry.series.start().value();
+        let next = self.dispenser.peek_all(&entry.series, scopes).await?;
+        Ok(next.into_iter().map(|next| last_before(next?, start)).collect())
     }
 
     /// In the order of their keys, after `after`, at most `limit`.
@@ -145,6 +153,11 @@ impl<S: Store> Machine<S> {
             granted,
         }))
     }
+}
+
+/// `None` if the scope has handed out nothing.
+fn last_before(next: u64, start: u64) -> Option<Position> {
+    next.checked_sub(1).filter(|last| *last >= start).and_then(Position::new)
 }
 
 impl SeriesEntry {

@@ -29,6 +29,9 @@ pub trait CursorStore: Send + Sync + 'static {
     /// Reads a cursor. Never creates one.
     async fn cursor(&self, scope_id: ScopeId) -> StoreResult<Option<Cursor>>;
 
+    /// Reads the cursors of scopes of a series at once, in their order. Never creates one.
+    async fn cursors(&self, series: SeriesName, scopes: Vec<ScopeKey>) -> StoreResult<Vec<Option<Cursor>>>;
+
     /// The scopes of a series in the order of their keys, after `after`, at most `limit`.
     async fn scopes(
         &self,

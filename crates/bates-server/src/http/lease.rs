@@ -16,7 +16,7 @@ use super::meter;
 use super::permit::Permit;
 use super::problem::{JsonResult, Problem, Result};
 use super::query::{self, ListQuery, PageSize, truncate};
-use super::request::{self, JsonBody};
+use super::request::{self, JsonBody, Unkeyed};
 use super::routes::{Context, Path, Series};
 
 /// Positions in one lease; a crash of the client loses at most this many.
@@ -36,7 +36,8 @@ const RETURN_BYTES_MAX: usize = 1024 * 1024;
 /// For clients that issue numbers from their own memory; only for series with the promise `unique`. The lease has ranges
 /// of positions if every position is a number that the client can render, and otherwise the numbers themselves. Leased
 /// numbers are used or lost: returned numbers become gaps and are never issued to another client. After a day without a
-/// report about a lease, its client counts as crashed.
+/// report about a lease, its client counts as crashed. A request with the header `Idempotency-Key` is refused with
+/// `not_repeatable`.
 #[utoipa::path(post, path = "/v1/series/{series}/lease", tag = "numbers",
     params(("series" = String, Path, description = "The name of the series", example = "document")),
     request_body = api::LeaseRequest,
@@ -46,6 +47,7 @@ pub(super) async fn take_lease<S: Store>(
     context: Context<S>,
     permit: Permit,
     Series(entry): Series,
+    _: Unkeyed,
     extensions: Extensions,
     JsonBody(api::LeaseRequest { scope, count, date, numbers, used }): JsonBody<
         api::LeaseRequest,

@@ -13,6 +13,7 @@ use futures_util::stream;
 
 use super::permit::Permit;
 use super::problem::Result;
+use super::request::Unkeyed;
 use super::routes::{Context, Series};
 use super::{meter, request};
 use crate::access::Payment;
@@ -28,6 +29,7 @@ const CHUNK_LINES: u64 = 4_096;
 /// The request may be a JSON body or a query: `?count=2&project=PROJ&type=9012`. With
 /// `"positions": true` in the body the response has the position of each number, too. With `Accept: text/plain` it
 /// has one number per line, up to 1,000,000, and is sent while the numbers are taken; as JSON it has up to 100,000.
+/// A request with the header `Idempotency-Key` is refused with `not_repeatable`: reservations and documents have keys.
 #[utoipa::path(post, path = "/v1/series/{series}/next", tag = "numbers",
     params(("series" = String, Path, description = "The name of the series", example = "document")),
     request_body(content = Option<NumberRequest>),
@@ -37,6 +39,7 @@ pub(super) async fn next_numbers<S: Store>(
     context: Context<S>,
     permit: Permit,
     Series(entry): Series,
+    _: Unkeyed,
     incoming: Request,
 ) -> Result<Response> {
     let as_lines = accepts_only_text(incoming.headers());

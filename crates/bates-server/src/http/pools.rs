@@ -8,7 +8,7 @@ use bates_core::{PoolError, PoolStatus, ServerIdentity, Store};
 
 use super::permit::Permit;
 use super::problem::{JsonResult, Result};
-use super::request::{self, JsonBody, OptionalJsonBody};
+use super::request::{self, JsonBody, OptionalJsonBody, Unkeyed};
 use super::routes::{Context, Series};
 use super::{meter, query};
 
@@ -74,7 +74,8 @@ pub(super) async fn attach_to_pool<S: Store>(
 
 /// Take numbers from Bates instead of from the list of a pool
 ///
-/// The numbers have the form in which the list holds them.
+/// The numbers have the form in which the list holds them. A request with the header `Idempotency-Key` is refused
+/// with `not_repeatable`.
 #[utoipa::path(post, path = "/v1/series/{series}/pool/next", tag = "pools",
     params(("series" = String, Path, description = "The name of the series", example = "document")),
     request_body(content = PoolNumberRequest),
@@ -84,6 +85,7 @@ pub(super) async fn next_pool_numbers<S: Store>(
     context: Context<S>,
     permit: Permit,
     Series(entry): Series,
+    _: Unkeyed,
     extensions: Extensions,
     JsonBody(request): JsonBody<PoolNumberRequest>,
 ) -> JsonResult<PoolNumbers> {

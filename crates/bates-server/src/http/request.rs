@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
-use axum::extract::{FromRequest, Request};
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, Uri, header};
 use bates_api::{DayError, NumberRequest, Parameters};
 use bates_core::{ErrorCode, Store};
@@ -81,6 +82,22 @@ pub(super) fn parse_whole(text: &str) -> Option<u64> {
 pub(super) fn check_count(count: u64, count_max: u64) -> Result<()> {
     let detail = || format!("count is {count}; expected 1 to {count_max}");
     if (1..=count_max).contains(&count) { Ok(()) } else { Err(Problem::new(ErrorCode::BAD_COUNT, detail())) }
+}
+
+/// A request without an idempotency key, for calls that could not answer a repeated one with the same numbers.
+pub(super) struct Unkeyed;
+
+impl<C: Send + Sync> FromRequestParts<C> for Unkeyed {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &C) -> Result<Self> {
+        if !parts.headers.contains_key("idempotency-key") {
+            return Ok(Self);
+        }
+        let detail = "numbers without a document cannot be repeated by an Idempotency-Key, so none was taken; use \
+                      POST /v1/series/{series}/reservations or /documents, which can";
+        Err(Problem::new(ErrorCode::NOT_REPEATABLE, detail))
+    }
 }
 
 /// The `Accept` header in lower case.

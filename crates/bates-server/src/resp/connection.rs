@@ -1,6 +1,9 @@
 //! One connection: reads bytes, executes the commands in order, and writes their answers together. Must never hold
 //! `ANSWER_BYTES_MAX` or more when a command begins: such answers are written first.
 
+mod prefetch;
+mod queue;
+
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
@@ -11,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use super::command::{self, Ahead, Call, Outcome, Request};
+use super::command::{self, Call, Outcome, Request};
 use super::listener::{Shared, send_refusal};
 use super::session::Session;
 use super::{Progress, Reader, Reply};
@@ -21,8 +24,6 @@ use crate::tls::{self, Stream};
 /// Room for the next read: hundreds of short commands in a pipeline.
 const READ_BYTES: usize = 16 * 1024;
 const ANSWER_BYTES_MAX: usize = 256 * 1024;
-/// Max commands of a pipeline to look ahead while one waits for the store.
-const PREFETCH_MAX: usize = 1_024;
 
 pub(super) async fn serve<S: Store>(
     stream: TcpStream,
@@ -101,6 +102,8 @@ struct Connection<S> {
     reader: Reader,
     session: Session,
     input: Vec<u8>,
+    /// What arrived after an `EXEC`, while `input` has the commands of its transaction.
+    suspended: Vec<u8>,
     output: Vec<u8>,
     machine: Arc<Machine<S>>,
     /// When the current command must have arrived, or the client must be authenticated.
@@ -110,7 +113,7 @@ struct Connection<S> {
 impl<S: Store> Connection<S> {
     fn new(session: Session, machine: Arc<Machine<S>>) -> Self {
         let (reader, input) = (Reader::new(session.limits()), Vec::with_capacity(READ_BYTES));
-        Self { reader, session, input, output: Vec::new(), machine, deadline: None }
+        Self { reader, session, input, suspended: Vec::new(), output: Vec::new(), machine, deadline: None }
     }
 
     /// Executes every command that has arrived completely. Returns whether the connection stays open.
@@ -129,11 +132,9 @@ impl<S: Store> Connection<S> {
                     if at < self.input.len() && begun_at >= prefetched_to {
                         prefetched_to = self.prefetch(begun_at);
                     }
-                    if !self.hold() {
-                        return Err(io::ErrorKind::OutOfMemory.into());
-                    }
-                    self.answer(request).await;
+                    self.answer(request).await?;
                 }
+                Some(Outcome::Queue(queue)) => self.execute_queue(queue, stream, stop).await?,
                 Some(Outcome::LimitsChanged) => self.reader.set_limits(self.session.limits()),
                 Some(Outcome::Quit) => break false,
             }
@@ -171,48 +172,19 @@ impl<S: Store> Connection<S> {
     }
 
     /// A large answer is made only if there is memory for it.
-    async fn answer(&mut self, request: Request) {
+    async fn answer(&mut self, request: Request) -> io::Result<()> {
+        if !self.hold() {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
         let bytes = request.answer_bytes(&self.session, &self.machine);
         if bytes > 0 && !self.session.slot.try_hold(self.held_bytes() + bytes) {
             let sentence = format!("there is no memory for an answer of about {bytes} bytes now");
             let mut reply = Reply::new(&mut self.output, self.session.protocol);
-            return reply.code(ErrorCode::OVERLOADED, &sentence);
+            reply.code(ErrorCode::OVERLOADED, &sentence);
+        } else {
+            request.answer(&self.session, &self.machine, &mut self.output).await;
         }
-        request.answer(&self.session, &self.machine, &mut self.output).await;
-    }
-
-    /// Starts fetching numbers for the command at `at`, which waits, and for those after it, so that all share a commit.
-    /// Returns where it stopped: at the latest where the caller's rate or quota ends, because a refused command must not
-    /// create a scope.
-    fn prefetch(&self, mut at: usize) -> usize {
-        let mut reader = Reader::new(self.session.limits());
-        let mut scopes = Vec::new();
-        let mut allowed = self.session.caller().allowance_left(&self.machine);
-        for _ in 0..PREFETCH_MAX {
-            match reader.read(&self.input[at..]) {
-                Ok(Progress::Command(command)) => {
-                    let consumed = command.consumed();
-                    match command::look_ahead(command, &self.session, &self.machine) {
-                        Ahead::Numbers { count, .. } if count > allowed => break,
-                        Ahead::Numbers { entry, scope, count } => {
-                            allowed -= count;
-                            scopes.push((entry, scope));
-                        }
-                        Ahead::Login => break,
-                        Ahead::Other => {}
-                    }
-                    at += consumed;
-                }
-                Ok(Progress::Empty { consumed }) => at += consumed,
-                // Handled when it is executed.
-                Ok(Progress::Incomplete { .. }) | Err(_) => {
-                    at = self.input.len();
-                    break;
-                }
-            }
-        }
-        self.machine.prefetch_scopes(&scopes);
-        at
+        Ok(())
     }
 
     async fn write(&mut self, stream: &mut Stream) -> io::Result<()> {
@@ -243,7 +215,9 @@ impl<S: Store> Connection<S> {
     }
 
     fn held_bytes(&self) -> usize {
-        self.input.capacity() + self.output.capacity() + self.reader.held_bytes()
+        let transaction = self.session.transaction.as_ref().map_or(0, |it| it.held_bytes());
+        let input = self.input.capacity() + self.suspended.capacity();
+        input + self.output.capacity() + self.reader.held_bytes() + transaction
     }
 
     /// As [`Self::hold`], and others may close the connection from here on if it stays silent.

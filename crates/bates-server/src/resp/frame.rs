@@ -202,7 +202,7 @@ impl<'a> Command<'a> {
     }
 
     #[inline]
-    pub fn args(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
+    pub fn args(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + Clone + use<'a> {
         let source = self.source;
         self.spans.iter().map(move |span| &source[span.start..span.end])
     }

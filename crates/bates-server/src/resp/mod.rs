@@ -14,6 +14,7 @@ mod limits;
 mod listener;
 mod reply;
 mod session;
+mod transaction;
 
 pub use error::ProtocolError;
 pub use frame::{Command, Progress, Reader};

@@ -113,6 +113,12 @@ impl<'o> Reply<'o> {
         }
     }
 
+    /// `count` answers follow, which belong to no command; in RESP2 an array.
+    pub(super) fn push(&mut self, count: usize) {
+        let kind = if self.protocol == Protocol::Resp3 { b'>' } else { b'*' };
+        self.header(kind, count);
+    }
+
     /// Text for people, as `INFO` and `CLIENT LIST` answer; a plain bulk string in RESP2.
     pub fn verbatim(&mut self, text: &str) {
         if self.protocol == Protocol::Resp2 {
@@ -186,6 +192,7 @@ mod tests {
         assert_eq!(both(|reply| reply.null_array()), ["*-1\r\n", "_\r\n"]);
         assert_eq!(both(|reply| reply.map(3)), ["*6\r\n", "%3\r\n"]);
         assert_eq!(both(|reply| reply.set(3)), ["*3\r\n", "~3\r\n"]);
+        assert_eq!(both(|reply| reply.push(3)), ["*3\r\n", ">3\r\n"]);
         assert_eq!(both(|reply| reply.verbatim("a:1\r\n")), ["$5\r\na:1\r\n\r\n", "=9\r\ntxt:a:1\r\n\r\n"]);
     }
 

@@ -1,5 +1,6 @@
 //! The state of a connection between commands.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use bates_core::{Denial, Right, SeriesEntry};
 
 use super::clients::{ClientInfo, Handle};
 use super::listener::Shared;
+use super::transaction::Transaction;
 use super::{Limits, Protocol};
 use crate::defense::{SecretRefusal, Slot};
 use crate::{Caller, Peer};
@@ -27,6 +29,10 @@ pub(super) struct Session {
     first_caller: Option<Caller>,
     /// `None` until the client is authenticated.
     caller: Option<Caller>,
+    /// From `MULTI` to `EXEC`.
+    pub(super) transaction: Option<Box<Transaction>>,
+    /// To which the client subscribed.
+    pub(super) channels: BTreeSet<Box<[u8]>>,
     wrong_secrets: u32,
     pub(super) slot: Slot,
     /// Requests that count as those of a stranger unless the client authenticates.
@@ -57,6 +63,8 @@ impl Session {
             peer,
             first_caller,
             caller,
+            transaction: None,
+            channels: BTreeSet::new(),
             wrong_secrets,
             slot,
             pending_requests,
@@ -77,16 +85,26 @@ impl Session {
     /// path.
     #[inline]
     pub(super) fn end_invalid_caller(&mut self) -> bool {
-        let has_ended = self.caller.as_ref().is_some_and(Caller::has_ended);
+        let has_ended = self.has_invalid_caller();
         if has_ended {
             self.end_caller();
         }
         has_ended
     }
 
+    /// Whether the secret of the caller is no longer valid.
+    #[inline]
+    pub(super) fn has_invalid_caller(&self) -> bool {
+        self.caller.as_ref().is_some_and(Caller::has_ended)
+    }
+
     #[cold]
     fn end_caller(&mut self) {
         self.caller = self.first_caller.clone();
+        // Another caller must not execute what this one queued.
+        if let Some(transaction) = &mut self.transaction {
+            transaction.refuse();
+        }
     }
 
     pub(super) fn caller(&self) -> &Caller {
@@ -169,6 +187,8 @@ impl Session {
 
     /// Returns to the state at the start of the connection, except for the count of wrong secrets.
     pub(super) fn reset(&mut self) {
+        self.transaction = None;
+        self.channels.clear();
         self.caller = self.first_caller.clone();
         self.slot.set_authenticated(self.caller.is_some());
         self.protocol = Protocol::default();

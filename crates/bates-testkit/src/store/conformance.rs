@@ -26,6 +26,7 @@ macro_rules! conformance {
             the_scope_limit_holds_and_reads_create_no_scope
             a_range_is_released_once_and_only_if_nothing_was_granted_since
             lists_show_only_the_series_of_a_set
+            cursors_are_read_at_once_in_the_order_of_their_scopes
             a_release_needs_the_cursor_version_as_well_as_its_position
             a_floor_is_durable_and_only_rises
             the_floor_of_a_series_holds_for_scopes_that_do_not_exist_yet

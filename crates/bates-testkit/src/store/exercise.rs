@@ -174,6 +174,26 @@ pub async fn a_range_is_released_once_and_only_if_nothing_was_granted_since<D: D
 
 /// A second holder is granted the next range and releases all of it. The cursor is where the first holder left it,
 /// but its version has changed.
+pub async fn cursors_are_read_at_once_in_the_order_of_their_scopes<D: DataSet>(data: &D) {
+    let store = open_pinned(data).await;
+    for (name, count) in [("a", 32), ("b", 7)] {
+        grant(&store, request(scope_id(name), count)).await;
+    }
+    let ids = ["b", "new", "a", "b"].map(scope_id);
+    let series = ids[0].series.clone();
+    let keys = ids.iter().map(|id| id.scope.clone()).collect();
+    let cursors = store.cursors(series.clone(), keys).await.expect("cursors");
+    let mut one_by_one = Vec::new();
+    for id in ids {
+        one_by_one.push(store.cursor(id).await.expect("a cursor"));
+    }
+    assert_eq!(cursors, one_by_one);
+    assert!(cursors[0].is_some() && cursors[1].is_none() && cursors[0] != cursors[2]);
+    let scopes = store.scopes(series.clone(), None, 10).await.expect("scopes");
+    assert_eq!(scopes.len(), 2, "a look creates no scope");
+    assert_eq!(store.cursors(series, Vec::new()).await, Ok(Vec::new()));
+}
+
 pub async fn a_release_needs_the_cursor_version_as_well_as_its_position<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     let first = grant(&store, request(scope_id("a"), 32)).await;
@@ -270,24 +290,4 @@ pub async fn scopes_are_listed_in_pages<D: DataSet>(data: &D) {
     let keys: Vec<_> = seen.iter().map(|(key, _)| key.as_str()).collect();
     assert_eq!(keys, ["scope=a", "scope=b", "scope=c", "scope=d", "scope=e"]);
     assert!(seen.iter().all(|(_, cursor)| *cursor == Cursor { next: 1003, version: 1 }));
-}
-
-pub async fn the_floor_of_a_series_holds_for_scopes_that_do_not_exist_yet<D: DataSet>(data: &D) {
-    let store = open_pinned(data).await;
-    assert_eq!(store.series_floors().await, Ok(Vec::new()));
-    assert_eq!(grant(&store, request(scope_id("old"), 4)).await.range, range(1001, 1005));
-    for floor in [1100, 1050] {
-        store.raise_series_floor(series("document"), floor).await.expect("the series exists");
-    }
-    assert!(store.raise_series_floor(series("nope"), 5).await.is_err());
-    drop(store);
-    let store = data.open().await;
-    assert_eq!(store.series_floors().await, Ok(vec![(series("document"), 1100)]), "it only rises");
-    assert_eq!(grant(&store, request(scope_id("old"), 1)).await.range, range(1005, 1006));
-    assert_eq!(grant(&store, request(scope_id("new"), 2)).await.range, range(1100, 1102));
-    let issue = GrantRequest { purpose: GrantPurpose::Issue, ..request(scope_id("issued"), 1) };
-    assert_eq!(grant(&store, issue).await.range, range(1100, 1101));
-    assert_eq!(store.raise_floor(scope_id("raised"), 1001, None).await.map(|cursor| cursor.next), Ok(1100));
-    let totals = store.totals().await.expect("a read");
-    assert_eq!((totals.scopes, totals.granted), (4, Some(5 + 101 + 100 + 99)));
 }

@@ -11,6 +11,7 @@ mod conformance;
 mod delivery;
 mod descriptions;
 mod exercise;
+mod floors;
 mod gaps;
 mod keys;
 mod memory;
@@ -52,10 +53,12 @@ pub mod claims {
             a_release_needs_the_cursor_version_as_well_as_its_position,
             an_unpinned_series_is_granted_nothing,
             calls_for_many_scopes_are_answered_in_the_order_of_their_requests,
+            cursors_are_read_at_once_in_the_order_of_their_scopes,
             grants_stop_exactly_at_the_end_of_the_space, scopes_and_series_count_separately,
-            scopes_are_listed_in_pages, the_floor_of_a_series_holds_for_scopes_that_do_not_exist_yet,
-            the_ledger_lists_exactly_the_issued_positions, the_scope_limit_holds_and_reads_create_no_scope,
+            scopes_are_listed_in_pages, the_ledger_lists_exactly_the_issued_positions,
+            the_scope_limit_holds_and_reads_create_no_scope,
         };
+        pub use super::super::floors::the_floor_of_a_series_holds_for_scopes_that_do_not_exist_yet;
         pub use super::super::series_sets::lists_show_only_the_series_of_a_set;
     }
     pub mod documents {

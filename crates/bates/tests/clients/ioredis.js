@@ -19,6 +19,10 @@ async function takeNumbers(client, key) {
   for (let n = 0; n < 100; n++) pipeline.incr(`counter:${key}`);
   const expected = Array.from({ length: 100 }, (_, n) => [null, 11 + n]);
   assert.deepStrictEqual(await pipeline.exec(), expected);
+  const transaction = client.multi().incr(`counter:${key}`).get(`counter:${key}-never`).lpop(`id-pool:${key}:9012`);
+  assert.deepStrictEqual(await transaction.exec(), [[null, 111], [null, null], [null, `${key}-9012-1004`]]);
+  await assert.rejects(client.multi().incr(`counter:${key}`).set(`counter:${key}`, 1).exec(), /EXECABORT/);
+  assert.deepStrictEqual(await client.mget(`counter:${key}`, `counter:${key}-never`), ["111", null]);
 }
 
 async function checkRefusal(client, key) {
@@ -26,7 +30,7 @@ async function checkRefusal(client, key) {
     assert(error instanceof ReplyError, error);
     return /once and for all/.test(error.message);
   });
-  assert.strictEqual(await client.incr(`counter:${key}`), 111);
+  assert.strictEqual(await client.incr(`counter:${key}`), 112);
 }
 
 async function checkWrongSecret(options) {

@@ -23,6 +23,19 @@ def take_numbers(client, key):
         for _ in range(100):
             pipeline.incr(f"counter:{key}")
         check(pipeline.execute(), list(range(11, 111)))
+    # By default, a pipeline is a transaction.
+    with client.pipeline() as pipeline:
+        pipeline.incr(f"counter:{key}").get(f"counter:{key}-never").lpop(f"id-pool:{key}:9012", 2)
+        check(pipeline.execute(), [111, None, [f"{key}-9012-{n}".encode() for n in (1004, 1005)]])
+    with client.pipeline() as pipeline:
+        pipeline.incr(f"counter:{key}").set(f"counter:{key}", 1)
+        try:
+            pipeline.execute()
+        except redis.exceptions.ResponseError as error:
+            assert "once and for all" in str(error), error
+        else:
+            raise AssertionError("SET was not refused")
+    check(client.mget(f"counter:{key}", f"counter:{key}-never"), [b"111", None])
 
 
 def check_connection_commands(client):
@@ -43,7 +56,7 @@ def check_refusal(client, key):
         assert "once and for all" in str(error), error
     else:
         raise AssertionError("SET was not refused")
-    check(client.incr(f"counter:{key}"), 111)
+    check(client.incr(f"counter:{key}"), 112)
 
 
 for name, options in {"PYdefault": {}, "PYresp2": {"protocol": 2}, "PYresp3": {"protocol": 3}}.items():

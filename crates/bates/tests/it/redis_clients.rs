@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use bates_testkit::clients::{IOREDIS, Library, REDIS_PY};
+use bates_testkit::clients::{IOREDIS, Library, NODE_REDIS, REDIS_PY};
 use bates_testkit::programs;
 use redis::{
     Commands as _, ConnectionAddr, ErrorKind, IntoConnectionInfo as _, ProtocolVersion, RedisResult,
@@ -56,6 +56,11 @@ fn unmodified_ioredis_gets_numbers() {
     run_script(&IOREDIS, "ioredis.js");
 }
 
+#[test]
+fn unmodified_node_redis_gets_numbers() {
+    run_script(&NODE_REDIS, "node_redis.js");
+}
+
 fn connect(
     server: &Server,
     protocol: ProtocolVersion,
@@ -90,6 +95,12 @@ fn take_numbers(connection: &mut redis::Connection, key: &str) -> RedisResult<()
     }
     let counted: Vec<u64> = pipeline.query(connection)?;
     assert!(counted.into_iter().eq(11..=110));
+    let absent = "counter:never";
+    let mut transaction = redis::pipe();
+    transaction.atomic().incr(&counter, 1).get(absent).lpop(&pool, None);
+    let expected = (111_u64, None::<u64>, format!("{key}-9012-1004"));
+    assert_eq!(transaction.query::<(u64, Option<u64>, String)>(connection)?, expected);
+    assert_eq!(connection.mget::<_, Vec<Option<u64>>>(&[&*counter, absent])?, [Some(111), None]);
     Ok(())
 }
 
@@ -101,7 +112,7 @@ fn the_unmodified_redis_crate_gets_numbers() {
         take_numbers(&mut connection, key).unwrap();
         let refused = connection.set::<_, _, ()>(format!("counter:{key}"), 1).unwrap_err();
         assert!(refused.to_string().contains("once and for all"), "{refused}");
-        assert_eq!(connection.incr::<_, _, u64>(format!("counter:{key}"), 1).unwrap(), 111);
+        assert_eq!(connection.incr::<_, _, u64>(format!("counter:{key}"), 1).unwrap(), 112);
         let mut authenticated = connect(&servers.guarded, protocol, None, Some(SECRET)).unwrap();
         take_numbers(&mut authenticated, key).unwrap();
         assert!(connect(&servers.guarded, protocol, Some("default"), Some(SECRET)).is_ok());

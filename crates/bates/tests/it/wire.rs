@@ -2,6 +2,9 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::process::Command;
+
+use bates_testkit::programs;
 
 use super::running::{Client, Server};
 
@@ -51,6 +54,37 @@ fn new_scopes_in_a_pipeline_share_commits_and_each_begins_at_its_start() {
     assert!(bad.starts_with(":1\r\n-ERR bad_key") && bad.contains("WRONGTYPE not_a_count"), "{bad}");
     let stderr = server.stop();
     assert!(stderr.contains(" 0 gaps left"), "{stderr}");
+}
+
+#[test]
+fn new_scopes_in_a_pipeline_or_a_transaction_share_writes_to_the_disk() {
+    const SCOPES: usize = 500;
+    let data = tempfile::tempdir().unwrap();
+    let trace = data.path().join("trace");
+    let mut command = Command::new(programs::find("strace").expect("strace; run `cargo xtask test`"));
+    command.args(["-f", "-qq", "-e", "trace=fsync,fdatasync", "-o"]).arg(&trace);
+    command.arg(env!("CARGO_BIN_EXE_bates"));
+    let server = Server::try_start(command, &data.path().join("data"), "127.0.0.1:0").unwrap();
+    let commands = |of: &str, rest: &str| -> String {
+        let lines: Vec<String> = (0..SCOPES).map(|at| format!("{of}{at}{rest}\r\n")).collect();
+        lines.concat()
+    };
+    let pipelines = [
+        commands("INCR counter:a", ""),
+        // As redis-py sends `incr`.
+        commands("INCRBY counter:b", " 1"),
+        format!("MULTI\r\n{}EXEC\r\n", commands("INCRBY counter:c", " 1")),
+        format!("MULTI\r\n{}EXEC\r\n", commands("LPOP id-pool:P:", "")),
+    ];
+    for pipeline in pipelines {
+        let answer = exchange(&server, pipeline.as_bytes());
+        let numbers = answer.lines().filter(|line| *line == ":1" || line.ends_with("-1001")).count();
+        assert_eq!(numbers, SCOPES, "{answer}");
+    }
+    // strace would not pass a signal on.
+    server.kill();
+    let syncs = std::fs::read_to_string(trace).unwrap().matches("sync(").count();
+    assert!(syncs > 0 && syncs < SCOPES / 2, "{syncs} syncs for four times {SCOPES} scopes");
 }
 
 #[test]

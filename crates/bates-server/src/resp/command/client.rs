@@ -6,10 +6,11 @@ use super::super::session::Session;
 use super::{Call, Command, Reply, printable};
 
 /// Max length of a name: the server stores and lists it.
-const TEXT_BYTES_MAX: usize = 64;
+/// StackExchange.Redis appends its version to the name of the host, which has up to 63 characters.
+const TEXT_BYTES_MAX: usize = 128;
 
 pub(super) const NAME_RULE: &str =
-    "Client names cannot contain spaces, newlines or special characters: up to 64 visible ones";
+    "Client names cannot contain spaces, newlines or special characters: up to 128 visible ones";
 
 pub(super) fn run(call: &mut Call<'_>) {
     let (command, session) = (call.command, &*call.session);
@@ -30,6 +31,13 @@ pub(super) fn run(call: &mut Call<'_>) {
             Some(b"ON" | b"OFF") => reply.simple("OK"),
             _ => reply.error("ERR", "syntax error: ON or OFF"),
         },
+        // The server never tracks.
+        (b"TRACKING", 3..) if command.arg(2).is_some_and(|it| it.eq_ignore_ascii_case(b"OFF")) => {
+            reply.simple("OK");
+        }
+        (b"TRACKING", 3..) => {
+            reply.error("ERR", "CLIENT TRACKING is not supported: a counter changes with every number");
+        }
         (b"REPLY", _) => reply.error("ERR", "CLIENT REPLY is not supported: every command is answered"),
         (b"ID" | b"GETNAME" | b"SETNAME" | b"SETINFO" | b"INFO" | b"NO-EVICT" | b"NO-TOUCH", _) => {
             let subcommand = printable(&subcommand).to_lowercase();
@@ -58,7 +66,7 @@ fn set_info(command: Command<'_>, session: &Session, reply: &mut Reply<'_>) {
     let option = command.arg(2).unwrap_or_default().to_ascii_uppercase();
     let Some(text) = command.arg(3).filter(|text| is_name(text)) else {
         let option = printable(&option);
-        return reply.error("ERR", format_args!("{option} is up to 64 visible characters without spaces"));
+        return reply.error("ERR", format_args!("{option} is up to 128 visible characters without spaces"));
     };
     let text = String::from_utf8_lossy(text).into();
     match option.as_slice() {

@@ -37,7 +37,7 @@ pub(super) fn run(call: &mut Call<'_>) {
 
 /// Name, arity, flags, first key, last key, step; then empty: categories, tips, key specifications, subcommands.
 fn write_info(spec: &Spec, reply: &mut Reply<'_>) {
-    let key = i64::from(spec.has_key);
+    let first_key = i64::from(spec.last_key != 0);
     reply.array(10);
     reply.bulk(spec.name.as_bytes());
     reply.integer(spec.arity.into());
@@ -45,8 +45,9 @@ fn write_info(spec: &Spec, reply: &mut Reply<'_>) {
     for flag in spec.class.flags {
         reply.simple(flag);
     }
-    for _ in ["first key", "last key", "step"] {
-        reply.integer(key);
+    let step = first_key;
+    for place in [first_key, spec.last_key.into(), step] {
+        reply.integer(place);
     }
     reply.set(0);
     for _ in ["tips", "key specifications", "subcommands"] {

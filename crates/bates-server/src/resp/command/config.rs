@@ -2,8 +2,17 @@
 
 use super::Call;
 
-/// For `redis-benchmark` and monitoring. Like `appendonly`, Bates commits to disk before it answers.
-const CONFIGURATION: [(&str, &str); 3] = [("save", ""), ("appendonly", "yes"), ("databases", "1")];
+/// For `redis-benchmark`, monitoring and StackExchange.Redis. As with `appendonly`, a commit is on disk before the answer.
+const CONFIGURATION: [(&str, &str); 6] = [
+    ("save", ""),
+    ("appendonly", "yes"),
+    ("databases", "1"),
+    // A client that is silent is not closed for it.
+    ("timeout", "0"),
+    // There are no replicas; these are the defaults of Redis.
+    ("replica-read-only", "yes"),
+    ("slave-read-only", "yes"),
+];
 
 pub(super) fn run(call: &mut Call<'_>) {
     let command = call.command;

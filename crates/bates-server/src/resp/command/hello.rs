@@ -2,6 +2,7 @@
 
 use super::auth::authenticate;
 use super::client::{NAME_RULE, is_name};
+use super::info::REDIS_VERSION;
 use super::{Call, Command, Outcome};
 use crate::resp::Protocol;
 
@@ -66,7 +67,7 @@ fn write_properties(call: &mut Call<'_>) {
     let (version, id) = (call.session.protocol.version(), call.session.client.id);
     let mut reply = call.reply();
     reply.map(7);
-    reply.pairs([("server", "bates"), ("version", env!("CARGO_PKG_VERSION"))]);
+    reply.pairs([("server", "bates"), ("version", REDIS_VERSION)]);
     reply.pairs([("mode", "standalone"), ("role", "master")]);
     reply.bulk(b"proto");
     reply.integer(version.into());

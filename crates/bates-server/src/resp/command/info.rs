@@ -3,8 +3,8 @@
 use super::super::session::Session;
 use super::Call;
 
-/// The Redis version that Bates resembles: tools choose their commands by it.
-const REDIS_VERSION: &str = "7.0.0";
+/// The Redis version that Bates resembles: clients choose their commands by it.
+pub(super) const REDIS_VERSION: &str = "7.0.0";
 
 /// Without a section, all of them. An unknown section is empty.
 pub(super) fn run(call: &mut Call<'_>, series_count: usize) {

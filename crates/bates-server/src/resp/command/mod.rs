@@ -4,6 +4,7 @@
 
 mod auth;
 mod client;
+mod cluster;
 mod commands;
 mod config;
 mod echo;
@@ -16,6 +17,8 @@ mod info;
 mod llen;
 mod lpop;
 mod memory;
+mod mget;
+mod multi;
 mod next;
 mod peek;
 mod ping;
@@ -23,6 +26,7 @@ mod quit;
 mod request;
 mod reset;
 mod select;
+mod subscribe;
 mod table;
 mod target;
 mod time;
@@ -37,6 +41,7 @@ use std::time::Duration;
 use bates_core::{ErrorCode, Machine, Right, ScopeKey, SeriesEntry, Store};
 
 use super::session::Session;
+use super::transaction::Queue;
 use super::{Command, Reply};
 
 use request::Action;
@@ -55,6 +60,8 @@ pub(super) enum Outcome {
     Deferred(Request),
     /// Answered; the limits of the connection may have changed.
     LimitsChanged,
+    /// Not answered: the answer is an array of the answers to these commands.
+    Queue(Queue),
     /// Answered; the connection ends.
     Quit,
 }
@@ -71,6 +78,9 @@ pub(super) fn execute<S: Store>(mut call: Call<'_>, machine: &Machine<S>) -> Out
     {
         return refused;
     }
+    if call.session.transaction.is_some() {
+        return multi::enqueue(spec, name, &mut call, machine);
+    }
     match spec {
         None => unknown::run(name, &mut call),
         Some(spec) if spec.takes(call.command.arg_count()) => run(spec, &mut call, machine),
@@ -80,7 +90,9 @@ pub(super) fn execute<S: Store>(mut call: Call<'_>, machine: &Machine<S>) -> Out
 
 #[cold]
 fn refuse_stranger(call: &mut Call<'_>, spec: Option<&Spec>) -> Option<Outcome> {
-    let needs_no_auth = spec.is_some_and(Spec::needs_no_auth);
+    // A transaction of a caller whose secret has ended can still end, without executing anything.
+    let ends_transaction = call.session.transaction.is_some() && spec.is_some_and(Spec::ends_transaction);
+    let needs_no_auth = ends_transaction || spec.is_some_and(Spec::needs_no_auth);
     if let Err(wait) = call.session.count_stranger(needs_no_auth) {
         let sentence = "too many commands without authentication came from this address";
         return Some(call.refuse_for_rate(sentence, wait));
@@ -94,8 +106,9 @@ fn run<S: Store>(spec: &Spec, call: &mut Call<'_>, machine: &Machine<S>) -> Outc
         Handler::IncrBy => incrby::run(spec.class.right, call, machine),
         Handler::Pop => lpop::run(spec.class.right, call, machine),
         Handler::Next => next::run(call, machine),
+        Handler::Counters => mget::run(call),
         Handler::Inspect(answer) => Action::Inspect(answer).defer_by_key(call),
-        Handler::Execute(run) | Handler::Login(run) => run(call),
+        Handler::Execute(run) | Handler::Outside(run) | Handler::Control(run) => run(call),
         Handler::Answer(run) => {
             run(call);
             Outcome::Answered
@@ -128,8 +141,8 @@ pub(super) enum Ahead {
         scope: ScopeKey,
         count: u64,
     },
-    /// It changes whether later commands may run.
-    Login,
+    /// It changes whether or when later commands run.
+    Barrier,
     Other,
 }
 
@@ -137,14 +150,16 @@ pub(super) enum Ahead {
 pub(super) fn look_ahead<S: Store>(command: Command<'_>, session: &Session, machine: &Machine<S>) -> Ahead {
     let mut name = [0; NAME_BYTES_MAX];
     let Some(spec) = table::find(lower(command.name(), &mut name)) else { return Ahead::Other };
-    if matches!(spec.handler, Handler::Login(_)) {
-        return Ahead::Login;
+    if matches!(spec.handler, Handler::Outside(_) | Handler::Control(_)) {
+        return Ahead::Barrier;
     }
     let key = command.arg(1).and_then(|key| std::str::from_utf8(key).ok());
     let Some(key) = key.filter(|_| spec.takes(command.arg_count())) else { return Ahead::Other };
     let Some(entry) = machine.series_by_key(key) else { return Ahead::Other };
     let count = match spec.handler {
         Handler::Incr => entry.numbers_are_positions().then_some(1),
+        // Some clients send `INCRBY key 1` for each increment.
+        Handler::IncrBy if entry.numbers_are_positions() => command.arg(2).and_then(parse_count),
         Handler::Pop => lpop::wanted_count(command),
         _ => None,
     };

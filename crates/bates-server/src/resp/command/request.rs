@@ -11,12 +11,21 @@ use bates_core::{
 
 use super::super::session::Session;
 use super::lpop::{self, LIST_MAX};
+use super::mget::Keys;
 use super::target::Target;
 use super::{Call, Outcome, Reply, incr, parse_count, printable, validate};
 use crate::access::Caller;
 use crate::defense::{COUNTED_ANSWER_MIN, answer_bytes};
 
-pub(in super::super) struct Request {
+pub(in super::super) enum Request {
+    /// `MGET`.
+    Counters(Keys),
+    /// All others.
+    Scope(ScopeRequest),
+}
+
+/// About one scope, or one series.
+pub(in super::super) struct ScopeRequest {
     target: Target,
     action: Action,
     /// What the caller needs for the series; the table of commands sets it.
@@ -52,7 +61,11 @@ impl<'c> Call<'c> {
 
 impl Action {
     pub(super) fn defer(self, key: &str) -> Outcome {
-        Outcome::Deferred(Request { target: Target::Key(key.into()), action: self, right: None })
+        self.defer_of(Target::Key(key.into()))
+    }
+
+    fn defer_of(self, target: Target) -> Outcome {
+        Outcome::Deferred(Request::Scope(ScopeRequest { target, action: self, right: None }))
     }
 
     /// Of a key that this node does not know. One that another caller may have is answered at once, as if it were known.
@@ -95,17 +108,42 @@ impl Action {
         let name = command.arg(1).unwrap_or_default().into();
         let is_whole = matches!(self, Self::Validate(_));
         let target = Target::Series { name, parameters, date, is_whole };
-        Outcome::Deferred(Request { target, action: self, right: None })
+        self.defer_of(target)
     }
 }
 
 impl Request {
     pub(super) fn needs(self, right: Option<Right>) -> Self {
-        Self { right, ..self }
+        match self {
+            Self::Scope(request) => Self::Scope(ScopeRequest { right, ..request }),
+            Self::Counters(keys) => Self::Counters(keys),
+        }
     }
 
     /// What making the answer holds.
     pub(in super::super) fn answer_bytes<S: Store>(&self, session: &Session, machine: &Machine<S>) -> usize {
+        match self {
+            Self::Scope(request) => request.answer_bytes(session, machine),
+            // Some kilobytes.
+            Self::Counters(_) => 0,
+        }
+    }
+
+    pub(in super::super) async fn answer<S: Store>(
+        self,
+        session: &Session,
+        machine: &Machine<S>,
+        out: &mut Vec<u8>,
+    ) {
+        match self {
+            Self::Scope(request) => request.answer(session, machine, out).await,
+            Self::Counters(keys) => keys.answer(session, machine, out).await,
+        }
+    }
+}
+
+impl ScopeRequest {
+    fn answer_bytes<S: Store>(&self, session: &Session, machine: &Machine<S>) -> usize {
         let Action::Pop(Some(count @ COUNTED_ANSWER_MIN..)) = self.action else { return 0 };
         // A series that is not known here has no numbers in memory. One of another caller counts as if it were not known.
         let may_use = |entry: &Arc<SeriesEntry>| {
@@ -119,12 +157,7 @@ impl Request {
         answer_bytes(count, number_bytes_max.unwrap_or(0))
     }
 
-    pub(in super::super) async fn answer<S: Store>(
-        self,
-        session: &Session,
-        machine: &Machine<S>,
-        out: &mut Vec<u8>,
-    ) {
+    async fn answer<S: Store>(self, session: &Session, machine: &Machine<S>, out: &mut Vec<u8>) {
         let Self { target, action, right } = self;
         let mut reply = Reply::new(out, session.protocol);
         let permissions = session.caller().permissions();

@@ -4,10 +4,10 @@
 use bates_core::{Peek, Right, SeriesEntry};
 
 use super::{
-    Call, Outcome, Reply, auth, client, commands, config, echo, exists, get, hello, llen, peek, ping, quit,
-    reset, select, r#type, validate,
+    Call, Outcome, Reply, auth, client, cluster, commands, config, echo, exists, get, hello, llen, multi,
+    peek, ping, quit, reset, select, subscribe, r#type, validate,
 };
-use Handler::{Answer, Execute, Incr, IncrBy, Info, Inspect, Login, Next, Pop, Time};
+use Handler::{Answer, Control, Counters, Execute, Incr, IncrBy, Info, Inspect, Next, Outside, Pop, Time};
 
 pub(super) struct Spec {
     pub(super) handler: Handler,
@@ -15,8 +15,8 @@ pub(super) struct Spec {
     pub(super) name: &'static str,
     /// The number of arguments, including the name; negative for a minimum.
     pub(super) arity: i8,
-    /// Whether the first argument after the name is a key; no other argument is.
-    pub(super) has_key: bool,
+    /// The index of the last argument that is a key; -1 for the last of all, 0 if none is. The first key is at 1.
+    pub(super) last_key: i8,
     pub(super) class: Class,
     pub(super) group: &'static str,
     pub(super) summary: &'static str,
@@ -43,12 +43,16 @@ pub(super) enum Handler {
     Info,
     /// Shows the state of the scope of a key.
     Inspect(fn(&mut Reply<'_>, &SeriesEntry, &Peek)),
+    /// Shows the state of the scopes of many keys.
+    Counters,
     /// Answers at once.
     Answer(fn(&mut Call<'_>)),
     /// Answers at once, or becomes a request to the store.
     Execute(fn(&mut Call<'_>) -> Outcome),
-    /// Changes whether the client is authenticated, and so whether later commands may run.
-    Login(fn(&mut Call<'_>) -> Outcome),
+    /// Changes the caller or the form of later answers, and so is refused inside `MULTI`.
+    Outside(fn(&mut Call<'_>) -> Outcome),
+    /// Changes when later commands run, or whether. Runs at once inside `MULTI`.
+    Control(fn(&mut Call<'_>) -> Outcome),
 }
 
 const WRITE: Class = Class { right: Some(Right::Take), flags: &["write", "fast"] };
@@ -57,15 +61,18 @@ const BASIC: Class = Class { right: None, flags: &["noscript", "loading", "stale
 /// `no_auth`: allowed before authentication.
 const NO_AUTH: Class = Class { right: None, flags: &["noscript", "loading", "stale", "fast", "no_auth"] };
 
+const PUBSUB: Class = Class { right: None, flags: &["pubsub", "noscript", "loading", "stale"] };
+
 const HELLO: &str = "Selects the version of the protocol, and may authenticate.";
 
 /// The most frequent commands first: a search goes in this order.
-pub(super) static TABLE: [Spec; 23] = [
+pub(super) static TABLE: [Spec; 33] = [
     spec(Incr, "incr", 2, WRITE, "string", "The next number of a scope, as an integer."),
     spec(Pop, "lpop", -2, WRITE, "list", "The next numbers of a scope, as texts."),
     spec(IncrBy, "incrby", 3, WRITE, "string", "The next numbers of a scope; answers with the last of them."),
     spec(Pop, "rpop", -2, WRITE, "list", "The same as LPOP: numbers have one order."),
     spec(Inspect(get::answer), "get", 2, READ, "string", "The highest number that a scope has issued."),
+    spec(Counters, "mget", -2, READ, "string", "The highest numbers that scopes have issued."),
     spec(Inspect(llen::answer), "llen", 2, READ, "list", "How many numbers a scope has left."),
     spec(Inspect(exists::answer), "exists", 2, READ, "generic", "Whether a scope has issued numbers."),
     spec(Inspect(r#type::answer), "type", 2, READ, "generic", "The Redis type of a scope."),
@@ -74,15 +81,31 @@ pub(super) static TABLE: [Spec; 23] = [
     spec(Execute(validate::run), "bates.validate", 3, READ, "bates", "Whether a text is valid, and why not."),
     spec(Execute(ping::run), "ping", -1, BASIC, "connection", "Answers PONG, or with its argument."),
     spec(Answer(echo::run), "echo", 2, BASIC, "connection", "Answers with its argument."),
-    spec(Login(hello::run), "hello", -1, NO_AUTH, "connection", HELLO),
-    spec(Login(auth::run), "auth", -2, NO_AUTH, "connection", "Authenticates the connection."),
-    spec(Login(reset::run), "reset", 1, NO_AUTH, "connection", "Resets the connection to its first state."),
-    spec(Login(quit::run), "quit", -1, NO_AUTH, "connection", "Ends the connection."),
+    spec(Outside(hello::run), "hello", -1, NO_AUTH, "connection", HELLO),
+    spec(Outside(auth::run), "auth", -2, NO_AUTH, "connection", "Authenticates the connection."),
+    spec(Control(reset::run), "reset", 1, NO_AUTH, "connection", "Resets the connection to its first state."),
+    spec(Control(quit::run), "quit", -1, NO_AUTH, "connection", "Ends the connection."),
+    spec(Control(multi::begin), "multi", 1, BASIC, "transactions", "Queues the commands that follow."),
+    spec(Control(multi::exec), "exec", 1, BASIC, "transactions", "Executes the queued commands in order."),
+    spec(Control(multi::discard), "discard", 1, BASIC, "transactions", "Drops the queued commands."),
+    spec(Control(multi::watch), "watch", -2, BASIC, "transactions", "Is refused."),
+    spec(
+        Answer(multi::unwatch),
+        "unwatch",
+        1,
+        BASIC,
+        "transactions",
+        "Does nothing, because nothing is watched.",
+    ),
     spec(Answer(select::run), "select", 2, BASIC, "connection", "Selects the database; there is only 0."),
     spec(Time, "time", 1, BASIC, "server", "The time of day."),
     spec(Answer(client::run), "client", -2, BASIC, "connection", "The connected clients and their names."),
     spec(Answer(commands::run), "command", -1, BASIC, "server", "Describes these commands."),
     spec(Answer(config::run), "config", -2, BASIC, "server", "The settings that tools ask for."),
+    spec(Outside(subscribe::subscribe), "subscribe", -2, PUBSUB, "pubsub", "Is confirmed; no message comes."),
+    spec(Outside(subscribe::unsubscribe), "unsubscribe", -1, PUBSUB, "pubsub", "Ends subscriptions."),
+    spec(Execute(cluster::cluster), "cluster", -2, BASIC, "cluster", "Says that there is no cluster."),
+    spec(Answer(cluster::role), "role", 1, BASIC, "server", "A master without replicas."),
     spec(Info, "info", -1, BASIC, "server", "The state of the server."),
 ];
 
@@ -99,6 +122,11 @@ impl Spec {
         if self.arity < 0 { arg_count >= min } else { arg_count == min }
     }
 
+    /// Whether the command ends a transaction.
+    pub(super) fn ends_transaction(&self) -> bool {
+        matches!(self.name, "exec" | "discard")
+    }
+
     pub(super) fn needs_no_auth(&self) -> bool {
         self.class.flags.contains(&"no_auth")
     }
@@ -112,8 +140,12 @@ const fn spec(
     group: &'static str,
     summary: &'static str,
 ) -> Spec {
-    let has_key = matches!(handler, Incr | IncrBy | Pop | Inspect(_));
-    Spec { handler, name, arity, has_key, class, group, summary }
+    let last_key = match handler {
+        Incr | IncrBy | Pop | Inspect(_) => 1,
+        Counters => -1,
+        _ => 0,
+    };
+    Spec { handler, name, arity, last_key, class, group, summary }
 }
 
 #[cfg(test)]
@@ -138,7 +170,7 @@ mod tests {
     #[test]
     fn every_command_that_names_a_series_needs_a_right() {
         for spec in &TABLE {
-            let names_series = spec.has_key || spec.group == "bates";
+            let names_series = spec.last_key != 0 || spec.group == "bates";
             assert_eq!(spec.class.right.is_some(), names_series, "{}", spec.name);
             let takes = matches!(spec.handler, Incr | IncrBy | Pop) || spec.name == "bates.next";
             assert_eq!(spec.class.right == Some(Right::Take), takes, "{}", spec.name);

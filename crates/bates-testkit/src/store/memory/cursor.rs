@@ -44,6 +44,16 @@ impl CursorStore for MemoryStore {
         Ok(self.data().scopes.get(&scope_id).and_then(|scope| scope.cursor))
     }
 
+    async fn cursors(
+        &self,
+        series: SeriesName,
+        scopes: Vec<ScopeKey>,
+    ) -> Result<Vec<Option<Cursor>>, StoreError> {
+        let data = self.data();
+        let cursor = |scope| data.scopes.get(&ScopeId { series: series.clone(), scope })?.cursor;
+        Ok(scopes.into_iter().map(cursor).collect())
+    }
+
     async fn scopes(
         &self,
         series: SeriesName,

@@ -93,6 +93,22 @@ fn answers_over_redis_that_are_not_read_hold_no_more_than_the_budget() {
     read_no_answers(&rig, rig.server.port, &format!("AUTH \"{SECRET}\"\r\n{commands}"));
 }
 
+#[test]
+fn queued_commands_count_as_memory_until_the_transaction_ends() {
+    let rig = start();
+    let mut caller = Client::connect(rig.server.port).unwrap();
+    assert_eq!(caller.send(&["AUTH", SECRET]).as_deref(), Some("+OK"));
+    assert_eq!(caller.send(&["MULTI"]).as_deref(), Some("+OK"));
+    let long = "x".repeat(400_000);
+    for _ in 0..8 {
+        assert_eq!(caller.send(&["ECHO", &long]).as_deref(), Some("+QUEUED"));
+    }
+    // What it holds counts when the server waits for the next command.
+    while rig.metric("bates_memory_bytes") < 3_200_000 {}
+    assert_eq!(caller.send(&["DISCARD"]).as_deref(), Some("+OK"));
+    while rig.metric("bates_memory_bytes") >= 3_200_000 {}
+}
+
 /// Callers that ask for more than their sockets hold, and read nothing.
 fn read_no_answers(rig: &Rig, port: u16, requests: &str) {
     const READERS: usize = 40;

@@ -54,6 +54,36 @@ fn a_document_is_numbered_once_and_its_state_can_be_read() {
 }
 
 #[test]
+fn numbers_without_a_document_are_refused_with_a_key_and_none_is_taken() {
+    let home = Home::folder();
+    let server = home.start(&series(&home));
+    let keyed = |path: &str, body: &str| {
+        let path = format!("/v1/series/bare/{path}");
+        send(server.http, &path, "application/json", Some("order-1"), body)
+    };
+    for (path, body) in [
+        ("next", "{}"),
+        ("next", ""),
+        ("next?count=2", ""),
+        ("next", "no JSON"),
+        ("lease", r#"{"count":10}"#),
+        ("pool/next", r#"{"count":1}"#),
+    ] {
+        let (status, refused) = keyed(path, body);
+        let problem: serde_json::Value = serde_json::from_str(&refused).unwrap();
+        let told = (status, problem["code"].as_str(), problem["may_burn"].as_bool());
+        assert_eq!(told, (422, Some("not_repeatable"), Some(false)), "{path}: {refused}");
+        assert!(refused.contains("/v1/series/{series}/reservations"), "{refused}");
+    }
+    assert_eq!(post(server.http, "/v1/series/bare/next", "").1["ids"], json!(["B-1"]), "none was taken");
+    // A reservation answers a repeated key with the same number.
+    let reserved = [keyed("reservations", ""), keyed("reservations", "")].map(|(_, body)| body);
+    assert!(reserved[0].contains(r#""id":"B-"#) && reserved[0] == reserved[1], "{reserved:?}");
+    let absent = send(server.http, "/v1/series/absent/next", "application/json", Some("order-1"), "");
+    assert_eq!(absent.0, 404);
+}
+
+#[test]
 fn each_line_of_a_stream_gets_its_own_answer_in_order() {
     for home in [Home::folder(), Home::postgres()] {
         let server = home.start(&series(&home));

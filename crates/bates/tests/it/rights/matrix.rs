@@ -146,12 +146,13 @@ fn try_http(rig: &Rig, caller: &str, id: &str, method: &str, path: &str) -> Stri
 fn sample(command: &str) -> Option<&'static [&'static str]> {
     Some(match command {
         "incrby" => &["acme:count", "2"],
-        "incr" | "get" | "exists" | "type" | "llen" => &["acme:count"],
+        "incr" | "get" | "mget" | "exists" | "type" | "llen" => &["acme:count"],
         "lpop" | "rpop" => &["acme:letter"],
         "bates.next" | "bates.peek" => &["acme.letter"],
         "bates.validate" => &["acme.letter", "L-1"],
         "ping" | "echo" | "hello" | "auth" | "reset" | "quit" | "select" | "time" | "client" | "command"
-        | "config" | "info" => return None,
+        | "config" | "info" | "multi" | "exec" | "discard" | "watch" | "unwatch" | "subscribe"
+        | "unsubscribe" | "cluster" | "role" => return None,
         new => panic!("{new} is a new command: say which scope it can name"),
     })
 }
@@ -162,6 +163,8 @@ fn try_resp(rig: &Rig, caller: &str, command: &str) -> String {
     match answer.split([' ', ':']).next().unwrap_or_default() {
         "-NOAUTH" => "401".to_owned(),
         "-NOPERM" => "403".to_owned(),
+        // Nil for a key that the caller may not read.
+        "$-1" if command == "mget" => "404".to_owned(),
         "-ERR" if UNKNOWN.iter().any(|code| answer.contains(code)) => "404".to_owned(),
         _ => "yes".to_owned(),
     }

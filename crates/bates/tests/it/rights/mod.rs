@@ -5,6 +5,7 @@ mod matrix;
 mod operations;
 mod tenants;
 mod tokens;
+mod transactions;
 
 use std::path::Path;
 use std::process::Command;
@@ -56,13 +57,14 @@ impl Rig {
         (status, serde_json::from_str(&body).unwrap_or_default())
     }
 
-    /// The first line of the answer to a command.
+    /// The first line of the answer to a command; of an array with one element, that of the element.
     fn command(&self, caller: &str, arguments: &[&str]) -> String {
         let mut client = Client::connect(self.server.port).expect("a connection");
         if caller != "no secret" {
             client.send(&["AUTH", secret(caller)]).expect("an answer");
         }
-        client.send(arguments).expect("an answer")
+        let answer = client.send(arguments).expect("an answer");
+        if answer == "*1" { client.line().expect("an element") } else { answer }
     }
 
     fn commands(&self) -> Vec<String> {

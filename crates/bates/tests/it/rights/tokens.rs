@@ -11,7 +11,7 @@ use super::super::http::ask;
 use super::super::running::{Client, Server};
 use super::{ACME, Rig};
 
-const SHARED: &str = "the shared secret";
+pub(super) const SHARED: &str = "the shared secret";
 
 fn cluster() -> Cluster {
     Cluster::start_with(&format!(
@@ -19,11 +19,11 @@ fn cluster() -> Cluster {
     ))
 }
 
-fn add(port: u16, secret: &str, name: &str, grant: &Value) -> (u16, Value) {
+pub(super) fn add(port: u16, secret: &str, name: &str, grant: &Value) -> (u16, Value) {
     ask_as(port, secret, "POST /v1/tokens", &json!({ "name": name, "grant": grant }).to_string())
 }
 
-fn secret_of((status, answer): (u16, Value)) -> String {
+pub(super) fn secret_of((status, answer): (u16, Value)) -> String {
     assert!(status < 300, "{answer}");
     answer["secret"].as_str().expect("a secret").to_owned()
 }
