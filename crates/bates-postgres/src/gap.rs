@@ -10,9 +10,9 @@ use tokio_postgres::Row;
 use crate::PostgresStore;
 use crate::batch::sql::{self, get_u64, to_i64};
 use crate::error::Failure;
+use crate::listed::{like_patterns, scope_condition};
 use crate::outbox::to_limit;
 use crate::parameter::Parameter;
-use crate::series_set::like_patterns;
 use crate::session::Session;
 use crate::{holding, node};
 
@@ -122,16 +122,16 @@ impl GapStore for PostgresStore {
                    FROM bates.gap
                    WHERE ($1::text IS NULL OR series = $1) AND ($2::text IS NULL OR scope = $2)
                    AND ($3::text IS NULL OR (series, scope, first) > ($3, $4, $5))
-                   AND series LIKE ANY ($7)
+                   AND series LIKE ANY ($7) AND string_to_array(scope, ' ') @> $8
                    ORDER BY series, scope, first LIMIT $6";
-        let (series, scope) =
-            (filter.series.as_ref().map(SeriesName::as_str), filter.scope.as_ref().map(ScopeKey::as_str));
+        let series = filter.series.as_ref().map(SeriesName::as_str);
+        let (scope, words) = scope_condition(filter.scope.as_ref());
         let after_series = after.as_ref().map(|(scope_id, _)| scope_id.series.as_str());
         let after_scope = after.as_ref().map(|(scope_id, _)| scope_id.scope.as_str());
         let after_first = after.as_ref().map(|(_, first)| to_i64(*first));
         let (limit, among) = (to_limit(limit), like_patterns(&filter.among));
-        let parameters: [&dyn Parameter; 7] =
-            [&series, &scope, &after_series, &after_scope, &after_first, &limit, &among];
+        let parameters: [&dyn Parameter; 8] =
+            [&series, &scope, &after_series, &after_scope, &after_first, &limit, &among, &words];
         Ok(self.query(sql, &parameters).await?.iter().filter_map(gap).collect())
     }
 }

@@ -29,8 +29,9 @@ pub(super) async fn list_gaps<S: Store>(
     headers: HeaderMap,
 ) -> Result<Response> {
     let mut query = ListQuery::parse(&uri, query::LARGE_PAGE)?;
-    let (series, among) = (query.take_visible_series(&permit)?, permit.permissions().series().clone());
-    let filter = GapFilter { series, scope: query.take_scope()?, among };
+    let own = ["series", "period", "after", "limit"];
+    let (series, scope) = query.take_listed_scopes(&context.machine, &permit, &own).await?;
+    let filter = GapFilter { series, scope, among: permit.permissions().series().clone() };
     let fetch = |after, limit| context.machine.gaps(filter.clone(), after, limit);
     let after_of = |gap: &bates_core::Gap| (gap.scope_id.clone(), gap.missing.range.from());
     let after = query.after(parse_after)?;

@@ -26,6 +26,7 @@ macro_rules! conformance {
             the_scope_limit_holds_and_reads_create_no_scope
             a_range_is_released_once_and_only_if_nothing_was_granted_since
             lists_show_only_the_series_of_a_set
+            lists_show_only_scopes_with_the_values_of_a_filter
             a_release_needs_the_cursor_version_as_well_as_its_position
             a_floor_is_durable_and_only_rises
             adopted_positions_are_never_granted_and_all_others_are

@@ -246,7 +246,8 @@ pub async fn replaced_gaps_keep_the_time_they_were_first_seen<D: DataSet>(data: 
     assert_eq!(rest.iter().map(|gap| gap.scope_id.clone()).collect::<Vec<_>>(), [scope_id("b")]);
     // One gap is closed, one has grown, and one is new.
     put(vec![(key("a"), vec![missing(2, 3, GapReason::Voided), missing(5, 9, GapReason::Voided)])]).await;
-    let of_a = GapFilter { series: Some(series("document")), scope: Some(key("a")), ..GapFilter::default() };
+    let of_a =
+        GapFilter { series: Some(series("document")), scope: Some(key("a").into()), ..GapFilter::default() };
     let second = listed(of_a.clone(), None).await;
     let ranges: Vec<PositionRange> = second.iter().map(|gap| gap.missing.range).collect();
     assert_eq!(ranges, [range(2, 3), range(5, 9)]);

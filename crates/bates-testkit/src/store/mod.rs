@@ -13,6 +13,7 @@ mod descriptions;
 mod exercise;
 mod gaps;
 mod keys;
+mod listed;
 mod memory;
 mod moving;
 mod moving_documents;
@@ -23,7 +24,6 @@ mod pool_settlements;
 mod pools;
 mod pruning;
 mod runs;
-mod series_sets;
 
 pub use exercise::DataSet;
 pub(crate) use exercise::positions;
@@ -56,7 +56,9 @@ pub mod claims {
             scopes_are_listed_in_pages, the_ledger_lists_exactly_the_issued_positions,
             the_scope_limit_holds_and_reads_create_no_scope,
         };
-        pub use super::super::series_sets::lists_show_only_the_series_of_a_set;
+        pub use super::super::listed::{
+            lists_show_only_scopes_with_the_values_of_a_filter, lists_show_only_the_series_of_a_set,
+        };
     }
     pub mod documents {
         pub use super::super::adopted::documents_skip_adopted_positions;

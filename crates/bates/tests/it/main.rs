@@ -22,6 +22,7 @@ mod http_safety;
 mod hunts;
 mod incrby;
 mod leases;
+mod listed;
 mod load;
 mod metrics;
 mod moves;

@@ -62,7 +62,7 @@ impl GapStore for MemoryStore {
         Ok(page(&self.data().gaps, after, limit, |((scope_id, _), gap)| {
             let is_match = filter.among.contains(&scope_id.series)
                 && filter.series.as_ref().is_none_or(|series| *series == scope_id.series)
-                && filter.scope.as_ref().is_none_or(|scope| *scope == scope_id.scope);
+                && filter.scope.as_ref().is_none_or(|scope| scope.matches(&scope_id.scope));
             is_match.then(|| gap.clone())
         }))
     }

@@ -25,6 +25,10 @@ impl SeriesStore for MemoryStore {
         self.data().pin(definition, fresh_key)
     }
 
+    async fn definition(&self, series: SeriesName) -> Result<Option<Definition>, StoreError> {
+        Ok(self.data().series.get(&series).map(|row| row.definition.clone()))
+    }
+
     async fn describe(
         &self,
         series: SeriesName,
