@@ -5,7 +5,7 @@ use bates_core::{
     ReadPurpose, ScopeId, ScopeKey, ScopeRecord, SeriesName, StoreError, StoreResult,
 };
 use jiff::Timestamp;
-use tokio_postgres::Row;
+use tokio_postgres::{Error, Row};
 
 use crate::PostgresStore;
 use crate::batch::sql::{self, get_u64, to_i64};
@@ -112,6 +112,21 @@ impl GapStore for PostgresStore {
         self.with_session(|session| async move { put_gaps(&session, series, scopes).await }).await
     }
 
+    async fn set_reconciled(&self, series: SeriesName, at: Timestamp) -> StoreResult<()> {
+        let page = [(series, at)];
+        let page = &page;
+        self.with_session(|session| async move { Ok(put_reconciled(&session, page).await?) }).await
+    }
+
+    async fn reconciled(&self) -> StoreResult<Vec<(SeriesName, Timestamp)>> {
+        let sql = "SELECT name, (extract(epoch FROM reconciled_at) * 1000)::bigint FROM bates.series
+                   WHERE reconciled_at IS NOT NULL ORDER BY name";
+        let read = |row: &Row| {
+            Some((row.get::<_, &str>(0).parse().ok()?, Timestamp::from_millisecond(row.get(1)).ok()?))
+        };
+        Ok(self.query(sql, &[]).await?.iter().filter_map(read).collect())
+    }
+
     async fn gaps(
         &self,
         filter: GapFilter,
@@ -200,6 +215,18 @@ async fn put_gaps(
     session.execute(CLOSE, &[&series, &keys, &at, &first]).await?;
     session.execute(PUT, &[&series, &at, &first, &last, &reasons]).await?;
     session.commit().await
+}
+
+pub(crate) async fn put_reconciled(session: &Session, page: &[(SeriesName, Timestamp)]) -> Result<(), Error> {
+    let sql = "UPDATE bates.series SET reconciled_at = 'epoch'::timestamptz + $2 * interval '1 millisecond'
+               WHERE name = $1";
+    for (series, at) in page {
+        // Exact: a count of milliseconds is far below 2^53.
+        #[allow(clippy::cast_precision_loss)]
+        let millis = at.as_millisecond() as f64;
+        session.execute(sql, &[&series.as_str(), &millis]).await?;
+    }
+    Ok(())
 }
 
 fn gap(row: &Row) -> Option<Gap> {

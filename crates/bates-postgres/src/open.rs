@@ -15,6 +15,7 @@ use crate::lineage::Lineage;
 use crate::node::{self, Process};
 use crate::notice::Notices;
 use crate::recall::Recalls;
+use crate::schema::Found;
 use crate::session::{Session, with_session};
 use crate::{cluster, connect, schema};
 
@@ -59,7 +60,7 @@ impl PostgresStore {
         Ok(Self { shared, notices, recorder: Recorder::default(), process, recalls, identity })
     }
 
-    /// Creates the schema if it is missing. Returns whether it was.
+    /// Creates the schema if it is missing, or migrates it. Returns whether anything was missing.
     pub async fn migrate(address: &Address, settings: Settings) -> Result<bool, OpenError> {
         Self::create(address, settings, None).await
     }
@@ -82,26 +83,28 @@ impl PostgresStore {
         let pool = connect::pool(address, settings)?;
         let created = with_session(&pool, settings, |session| async move {
             connect::check_server(&session).await?;
-            Ok(schema::is_missing(&session).await? && schema::create(&session, mark).await?)
+            let is_current = schema::find(&session).await? == Found::Current;
+            Ok(!is_current && schema::create_or_migrate(&session, mark).await? != Found::Current)
         });
         created.await.map_err(|failure| failure.into_open_error(address))
     }
 
-    pub async fn is_missing(address: &Address, settings: Settings) -> Result<bool, OpenError> {
+    /// The SQL that creates or migrates the schema; empty if it is current.
+    pub async fn plan(address: &Address, settings: Settings) -> Result<String, OpenError> {
         let pool = connect::pool(address, settings)?;
-        with_session(&pool, settings, |session| async move { schema::is_missing(&session).await })
+        with_session(&pool, settings, |session| async move { Ok(schema::find(&session).await?.plan()) })
             .await
             .map_err(|failure| failure.into_open_error(address))
     }
 }
 
-/// Creates the schema if the mode allows it.
+/// Creates the schema if the mode allows it, or migrates it.
 async fn prepare(session: &Session, address: &Address, mode: OpenMode) -> Result<(), Failure> {
-    if !schema::is_missing(session).await? {
-        return Ok(());
+    match schema::find(session).await? {
+        Found::Current => Ok(()),
+        Found::Nothing if mode != OpenMode::New => {
+            Err(Failure::Refused(OpenError::NoStore(address.to_string().into())))
+        }
+        _ => schema::create_or_migrate(session, None).await.map(drop),
     }
-    if mode != OpenMode::New {
-        return Err(Failure::Refused(OpenError::NoStore(address.to_string().into())));
-    }
-    schema::create(session, None).await.map(drop)
 }

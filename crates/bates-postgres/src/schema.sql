@@ -66,7 +66,9 @@ CREATE TABLE bates.series (
     promise         text CHECK (promise IN ('unique', 'ordered', 'gapless')),
     -- The rules that reject numbers, as text; 'changed' after they changed, because it is then unknown which earlier
     -- positions were rejected.
-    rules           text
+    rules           text,
+    -- As of when its gaps are: when the last reconciliation that wrote all of them began. NULL: never.
+    reconciled_at   timestamptz
 );
 
 -- The first position of each scope that is not granted. Rows are never deleted. Pages keep room, because cursors are

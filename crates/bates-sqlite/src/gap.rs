@@ -70,6 +70,19 @@ impl GapStore for SqliteStore {
         self.write_now(move |transaction, now| put_gaps(transaction, &series, &scopes, now)).await
     }
 
+    async fn set_reconciled(&self, series: SeriesName, at: Timestamp) -> StoreResult<()> {
+        self.write(move |transaction| put_reconciled(transaction, &series, at)).await
+    }
+
+    async fn reconciled(&self) -> StoreResult<Vec<(SeriesName, Timestamp)>> {
+        let sql = "SELECT series.name, reconciled.at FROM reconciled JOIN series ON series.id = series_id ORDER BY 1";
+        let read = |row: &Row<'_>| {
+            let at = Timestamp::from_millisecond(row.get(1)?).map_err(|_| invalid_column(1))?;
+            Ok((row.get_ref(0)?.as_str()?.parse().map_err(|_| invalid_column(0))?, at))
+        };
+        self.read(|connection| rows(connection, sql, [], read))
+    }
+
     async fn gaps(
         &self,
         filter: GapFilter,
@@ -152,6 +165,17 @@ fn put_gaps(
             execute(transaction, PUT, params![series_id, scope, first, last, reason.name(), now])?;
         }
     }
+    Ok(())
+}
+
+pub(crate) fn put_reconciled(
+    transaction: &Transaction<'_>,
+    series: &SeriesName,
+    at: Timestamp,
+) -> WriteResult<()> {
+    let series_id = write::series_id(transaction, series)?;
+    let sql = "INSERT OR REPLACE INTO reconciled (series_id, at) VALUES (?, ?)";
+    execute(transaction, sql, params![series_id, at.as_millisecond()])?;
     Ok(())
 }
 

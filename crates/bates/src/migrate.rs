@@ -7,7 +7,7 @@ use clap::Args;
 use crate::config::{ConfigArgs, StoreLocation};
 use crate::output::Output;
 
-/// Create the tables of a store on PostgreSQL if they are missing
+/// Create or migrate the tables of a store on PostgreSQL
 ///
 /// Needs a role that may create tables; `bates serve` does not. Several migrations may run at once. The embedded
 /// store needs no migration.
@@ -31,13 +31,10 @@ impl MigrateArgs {
             bail!("the store is a folder, which needs no migration: only a store on PostgreSQL does");
         };
         if self.plan {
-            if PostgresStore::is_missing(address, *settings).await? {
-                out.print_bytes(bates_postgres::schema_plan().as_bytes())?;
-            }
-            return Ok(());
+            return out.print_bytes(PostgresStore::plan(address, *settings).await?.as_bytes());
         }
         if PostgresStore::migrate(address, *settings).await? {
-            writeln!(out, "created the tables of {address}")
+            writeln!(out, "created or migrated the tables of {address}")
         } else {
             writeln!(out, "{address} is up to date")
         }

@@ -2,7 +2,7 @@
 
 use bates_core::GrantPurpose;
 use bates_core::store::prelude::*;
-use bates_postgres::{OpenError, OpenMode, PostgresStore, Settings, schema_plan};
+use bates_postgres::{Address, OpenError, OpenMode, PostgresStore, Settings, schema_plan};
 use bates_testkit::PrivatePostgres;
 
 use super::{connect, database, open_store, pin_series, request};
@@ -105,6 +105,36 @@ async fn a_database_without_a_store_is_refused_unless_opened_as_new() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_store_of_the_oldest_version_is_migrated_once_and_continues() {
+    let server = PrivatePostgres::start().unwrap();
+    let url = server.url();
+    let store = open(&url, OpenMode::New).await.unwrap();
+    pin_series(&store).await;
+    assert_eq!(store.grant(request("a", 1, GrantPurpose::Issue)).await.unwrap().range.from(), 1);
+    drop(store);
+    let client = connect(&url).await;
+    let as_version_14 =
+        "ALTER TABLE bates.series DROP COLUMN reconciled_at; UPDATE bates.migration SET version = 14";
+    client.batch_execute(as_version_14).await.unwrap();
+    let plan =
+        async || PostgresStore::plan(&Address::parse(&url).unwrap(), Settings::default()).await.unwrap();
+    assert!(plan().await.contains("ADD COLUMN reconciled_at"), "{}", plan().await);
+    let nodes: Vec<_> = (0..5)
+        .map(|_| {
+            let url = url.clone();
+            tokio::spawn(async move { open(&url, OpenMode::Existing).await.map(drop) })
+        })
+        .collect();
+    for node in nodes {
+        assert_eq!(node.await.unwrap(), Ok(()), "five nodes migrate the store at once");
+    }
+    assert_eq!(plan().await, "");
+    let store = open(&url, OpenMode::Existing).await.unwrap();
+    assert_eq!(store.grant(request("a", 1, GrantPurpose::Issue)).await.unwrap().range.from(), 2);
+    assert_eq!(store.reconciled().await, Ok(Vec::new()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_schema_plan_can_be_applied_by_hand_and_serving_needs_no_right_to_create_tables() {
     let server = PrivatePostgres::start().unwrap();
     let url = database(&server, "planned").await;
@@ -136,7 +166,7 @@ async fn the_schema_plan_can_be_applied_by_hand_and_serving_needs_no_right_to_cr
     for found in [999, 13] {
         client.batch_execute(&format!("UPDATE bates.migration SET version = {found}")).await.unwrap();
         let refused = open(&url, OpenMode::New).await.err();
-        assert_eq!(refused, Some(OpenError::OtherVersion { found, needed: 14 }));
+        assert_eq!(refused, Some(OpenError::OtherVersion { found, needed: 15 }));
     }
 }
 

@@ -82,6 +82,7 @@ macro_rules! conformance {
             positions_skipped_by_a_floor_are_explained
             reconciliations_are_listed_in_pages
             replaced_gaps_keep_the_time_they_were_first_seen
+            a_series_keeps_as_of_when_its_gaps_are
         ], [every_position_has_one_caller_or_an_explanation]);
     };
     (pools, $fresh:path) => {

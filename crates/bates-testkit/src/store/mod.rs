@@ -97,6 +97,7 @@ pub mod claims {
             a_range_handed_out_completely_is_no_longer_held,
             a_range_released_after_the_promise_changed_counts_as_gapless,
             a_range_that_cannot_be_released_is_lost, a_reconciliation_shows_the_state_of_every_document,
+            a_series_keeps_as_of_when_its_gaps_are,
             held_positions_are_known_and_handed_out_ones_are_not_missing,
             positions_skipped_by_a_floor_are_explained, reconciliations_are_listed_in_pages,
             replaced_gaps_keep_the_time_they_were_first_seen,

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::audit::{TOKENS, ask_as};
+use super::audit::{TOKENS, ask_as, ask_with};
 use super::documents::Home;
 use super::running::Server;
 
@@ -153,6 +153,50 @@ fn a_retired_series_is_still_listed() {
         assert_eq!(ask(&server, "GET /v1/gaps?series=spare", "").0, 200);
         let (status, problem) = ask(&server, "GET /v1/gaps?series=spare&tenent=T", "");
         assert_eq!(status, 422, "{problem}");
+    }
+}
+
+#[test]
+fn gaps_say_as_of_when_they_are_and_which_numbers_are_missing() {
+    let shuffled = "  short: { pattern: \"{seq:6}\", order: shuffled }\n";
+    for home in [Home::folder(), Home::postgres()] {
+        // Only the test reconciles.
+        let mut environment = vec![("BATES_RECONCILE_MINUTES", "0")];
+        environment.extend(TOKENS);
+        let server = home.start_with(&format!("{SERIES}{shuffled}"), &environment);
+        for (series, scope) in [("document", json!({"project": "A", "type": "1"})), ("short", json!({}))] {
+            let lease = json!({ "scope": scope, "count": 9 }).to_string();
+            let (_, lease) = ask(&server, &format!("POST /v1/series/{series}/lease"), &lease);
+            let path = format!("POST /v1/leases/{}/return", lease["lease"].as_str().unwrap());
+            assert_eq!(ask(&server, &path, r#"{"unused":[{"first":2,"last":4}]}"#).0, 200);
+        }
+        let gaps = |query: &str| ask(&server, &format!("GET /v1/gaps?{query}"), "").1;
+        assert_eq!(gaps("series=document"), json!({ "gaps": [], "reconciled_at": null }));
+        assert_eq!(ask(&server, "POST /v1/reconcile?series=document", "").0, 200);
+        let page = gaps("series=document");
+        let gap = &page["gaps"][0];
+        assert!(page["reconciled_at"].as_str().unwrap() <= gap["seen"].as_str().unwrap(), "{page}");
+        let shown = ["first", "last", "first_number", "last_number"].map(|name| &gap[name]);
+        assert_eq!(shown, [&json!(2), &json!(4), &json!("A-1-2"), &json!("A-1-4")]);
+        assert_eq!(gaps("")["reconciled_at"], json!(null), "the other series were not reconciled yet");
+        assert_eq!(ask(&server, "POST /v1/reconcile", "").0, 200);
+        assert!(gaps("")["reconciled_at"].is_string());
+        let (_, csv) =
+            ask_with(server.http, "shared", "Accept: text/csv\r\n", "GET /v1/gaps?series=document", "");
+        assert!(csv.contains(",\"A-1-2\",\"A-1-4\"\n"), "{csv}");
+        // With its position, a number would tell the order of those to come.
+        for (secret, is_shown) in [("one", false), ("shared", true)] {
+            let (_, page) = ask_as(server.http, secret, "GET /v1/gaps?series=short", "");
+            assert_eq!(page["gaps"][0]["first_number"].is_string(), is_shown, "{secret}: {page}");
+        }
+        let note = || {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_bates"));
+            command.args(["gaps", "document", "--url", &format!("http://127.0.0.1:{}", server.http)]);
+            command.env("BATES_SECRET", "shared").output().unwrap()
+        };
+        let output = note();
+        let [table, note] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        assert!(table.contains("A-1-2 … A-1-4") && note.contains("reconciled at 20"), "{table}{note}");
     }
 }
 

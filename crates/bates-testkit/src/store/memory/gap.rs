@@ -6,6 +6,8 @@ use bates_core::{
     ReadPurpose, ScopeId, ScopeKey, ScopeRecord, SeriesName, StoreResult,
 };
 
+use jiff::Timestamp;
+
 use super::scope::ScopeRow;
 use super::{Data, MemoryStore, page};
 
@@ -51,6 +53,16 @@ impl GapStore for MemoryStore {
             }
         }
         Ok(())
+    }
+
+    async fn set_reconciled(&self, series: SeriesName, at: Timestamp) -> StoreResult<()> {
+        self.data().series_mut(&series)?.reconciled_at = Some(at);
+        Ok(())
+    }
+
+    async fn reconciled(&self) -> StoreResult<Vec<(SeriesName, Timestamp)>> {
+        let data = self.data();
+        Ok(data.series.iter().filter_map(|(name, row)| Some((name.clone(), row.reconciled_at?))).collect())
     }
 
     async fn gaps(

@@ -81,6 +81,7 @@ struct SeriesRow {
     permutation_key: Option<Vec<u8>>,
     description: Option<Box<str>>,
     epoch: u64,
+    reconciled_at: Option<Timestamp>,
 }
 
 struct NodeRow {

@@ -110,6 +110,7 @@ impl Data {
                 permutation_key: fresh_key.clone(),
                 description: None,
                 epoch: 0,
+                reconciled_at: None,
             };
             self.series.insert(name, row);
             return Ok(PinOutcome { permutation_key: fresh_key, is_new: true, has_changed_rules: false });
