@@ -9,6 +9,11 @@ pub trait Page: DeserializeOwned {
 
     /// The items, and the `after` parameter of the next page; `None` on the last page.
     fn into_parts(self) -> (Vec<Self::Item>, Option<String>);
+
+    /// As of when the items are, for a list of what a reconciliation found.
+    fn reconciled_at(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// Declares a page type: its name, the field that holds the items, and the type of the items.

@@ -17,6 +17,7 @@ pub struct Pages<P> {
     query: Vec<(String, String)>,
     after: Option<String>,
     is_over: bool,
+    reconciled_at: Option<String>,
     page: PhantomData<fn() -> P>,
 }
 
@@ -34,7 +35,8 @@ pub type Audit = Pages<AuditPage>;
 impl<P: Page> Pages<P> {
     pub(crate) fn new(client: &Client, list: &'static str) -> Self {
         let client = client.clone();
-        Self { client, list, query: Vec::new(), after: None, is_over: false, page: PhantomData }
+        let query = Vec::new();
+        Self { client, list, query, after: None, is_over: false, reconciled_at: None, page: PhantomData }
     }
 
     /// Only items that match a query parameter of the API, such as one of the scope.
@@ -61,7 +63,9 @@ impl<P: Page> Pages<P> {
         let pairs = self.query.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let pairs = pairs.chain(self.after.as_deref().map(|after| ("after", after)));
         let path = pairs.fold(Path::v1([self.list])?, |path, (name, value)| path.with(name, value));
-        let (items, after) = self.client.transport.get::<P>(path).await?.into_parts();
+        let page = self.client.transport.get::<P>(path).await?;
+        self.reconciled_at = page.reconciled_at().map(str::to_owned);
+        let (items, after) = page.into_parts();
         self.is_over = after.is_none();
         self.after = after;
         Ok((!items.is_empty()).then_some(items))
@@ -84,6 +88,12 @@ impl Gaps {
     /// Only gaps of this period, for a series that resets.
     pub fn period(self, period: impl Into<String>) -> Self {
         self.filter("period", period)
+    }
+
+    /// When the reconciliation that found the gaps began, as the last page said: later losses are not listed yet. `None`
+    /// before the first page, and if a series was never reconciled, so that its gaps are unknown.
+    pub fn reconciled_at(&self) -> Option<&str> {
+        self.reconciled_at.as_deref()
     }
 }
 

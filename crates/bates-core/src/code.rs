@@ -222,6 +222,9 @@ table! {
     UNKNOWN_SERIES: "unknown_series", 404, "ERR", exit 2, burns false,
         "There is no series with this name.",
         "Use a series that was opened or described; a server lists them with `GET /v1/series`.";
+    UNKNOWN_SCOPE: "unknown_scope", 404, "ERR", exit 1, burns false,
+        "The series never issued a number in this scope.",
+        "Compare the parameters and the period with those of its scopes, which `GET /v1/series/{series}/scopes` lists.";
     UNKNOWN_ID: "unknown_id", 404, "ERR", exit 1, burns false,
         "The text is not an identifier of any series.",
         "`GET /v1/series/{series}/validate/{id}` gives the reasons.";

@@ -64,7 +64,8 @@ pub use lease::{
 };
 pub use ledger::{Grant, GrantError, GrantPurpose, GrantRequest, ReleaseOutcome, ReleaseRequest};
 pub use machine::{
-    IdentifierMatch, Machine, NextError, NotCached, Numbers, Peek, PoppedNumbers, PreparedScope,
+    IdentifierMatch, ListError, ListRequest, Machine, NextError, NotCached, Numbers, Peek, PoppedNumbers,
+    PreparedScope,
 };
 pub use moving::{
     Departure, MarkChange, Move, MoveError, MoveMark, MovePage, MoveProgress, MovedAdoptions, MovedDocument,
@@ -83,7 +84,9 @@ pub use pool::{
 pub use range::{PositionRange, RangeSet, TakenPositions};
 pub use recall::{Holder, Recall, RecallOutcome};
 pub use runtime::{Runtime, SystemRuntime, Task};
-pub use scope::{KeyTemplate, KeyTemplateError, ScopeError, ScopeId, ScopeKey, ScopeKeyError, ScopeParams};
+pub use scope::{
+    KeyTemplate, KeyTemplateError, ScopeError, ScopeFilter, ScopeId, ScopeKey, ScopeKeyError, ScopeParams,
+};
 pub use series::{
     CreateOutcome, Definition, DescriptionChange, FloorPlan, Limits, ListValue, MachineError, PinOutcome,
     Promise, PromiseChange, PromiseDecision, Registry, SERIES_MAX, Series, SeriesEntry, SeriesName,

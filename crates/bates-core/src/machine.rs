@@ -1,6 +1,7 @@
 //! The numbering machine: series opened on a store. Decides for all front ends: series of a key, scope, text of a number.
 
 mod cached;
+mod listed;
 mod numbers;
 mod peek;
 mod take;
@@ -32,6 +33,7 @@ use crate::store::{MeasuredStore, Store};
 pub(crate) use take::{NumberedRange, REJECTED_MAX, TakenNumbers, UnclaimedPositions};
 
 pub use cached::{NotCached, PoppedNumbers, PreparedScope};
+pub use listed::{ListError, ListRequest};
 pub use numbers::Numbers;
 pub use peek::{IdentifierMatch, Peek};
 

@@ -118,7 +118,8 @@ impl Reset {
         }
     }
 
-    pub(crate) fn period_named(self, name: &str) -> Option<Period> {
+    /// The period with this name; `None` if the reset has no such period.
+    pub fn period_named(self, name: &str) -> Option<Period> {
         if name.len() != self.name_width() || !name.is_ascii() {
             return None;
         }

@@ -11,10 +11,10 @@ use uuid::Uuid;
 use crate::PostgresStore;
 use crate::batch::sql;
 use crate::error::Failure;
+use crate::listed::like_patterns;
 use crate::moving::check_not_left;
 use crate::outbox::to_limit;
 use crate::parameter::Parameter;
-use crate::series_set::like_patterns;
 use crate::session::Session;
 
 impl LeaseStore for PostgresStore {

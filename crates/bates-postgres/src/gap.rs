@@ -5,14 +5,14 @@ use bates_core::{
     ReadPurpose, ScopeId, ScopeKey, ScopeRecord, SeriesName, StoreError, StoreResult,
 };
 use jiff::Timestamp;
-use tokio_postgres::Row;
+use tokio_postgres::{Error, Row};
 
 use crate::PostgresStore;
 use crate::batch::sql::{self, get_u64, to_i64};
 use crate::error::Failure;
+use crate::listed::{like_patterns, scope_condition};
 use crate::outbox::to_limit;
 use crate::parameter::Parameter;
-use crate::series_set::like_patterns;
 use crate::session::Session;
 use crate::{holding, node};
 
@@ -112,6 +112,21 @@ impl GapStore for PostgresStore {
         self.with_session(|session| async move { put_gaps(&session, series, scopes).await }).await
     }
 
+    async fn set_reconciled(&self, series: SeriesName, at: Timestamp) -> StoreResult<()> {
+        let page = [(series, at)];
+        let page = &page;
+        self.with_session(|session| async move { Ok(put_reconciled(&session, page).await?) }).await
+    }
+
+    async fn reconciled(&self) -> StoreResult<Vec<(SeriesName, Timestamp)>> {
+        let sql = "SELECT name, (extract(epoch FROM reconciled_at) * 1000)::bigint FROM bates.series
+                   WHERE reconciled_at IS NOT NULL ORDER BY name";
+        let read = |row: &Row| {
+            Some((row.get::<_, &str>(0).parse().ok()?, Timestamp::from_millisecond(row.get(1)).ok()?))
+        };
+        Ok(self.query(sql, &[]).await?.iter().filter_map(read).collect())
+    }
+
     async fn gaps(
         &self,
         filter: GapFilter,
@@ -122,16 +137,16 @@ impl GapStore for PostgresStore {
                    FROM bates.gap
                    WHERE ($1::text IS NULL OR series = $1) AND ($2::text IS NULL OR scope = $2)
                    AND ($3::text IS NULL OR (series, scope, first) > ($3, $4, $5))
-                   AND series LIKE ANY ($7)
+                   AND series LIKE ANY ($7) AND string_to_array(scope, ' ') @> $8
                    ORDER BY series, scope, first LIMIT $6";
-        let (series, scope) =
-            (filter.series.as_ref().map(SeriesName::as_str), filter.scope.as_ref().map(ScopeKey::as_str));
+        let series = filter.series.as_ref().map(SeriesName::as_str);
+        let (scope, words) = scope_condition(filter.scope.as_ref());
         let after_series = after.as_ref().map(|(scope_id, _)| scope_id.series.as_str());
         let after_scope = after.as_ref().map(|(scope_id, _)| scope_id.scope.as_str());
         let after_first = after.as_ref().map(|(_, first)| to_i64(*first));
         let (limit, among) = (to_limit(limit), like_patterns(&filter.among));
-        let parameters: [&dyn Parameter; 7] =
-            [&series, &scope, &after_series, &after_scope, &after_first, &limit, &among];
+        let parameters: [&dyn Parameter; 8] =
+            [&series, &scope, &after_series, &after_scope, &after_first, &limit, &among, &words];
         Ok(self.query(sql, &parameters).await?.iter().filter_map(gap).collect())
     }
 }
@@ -200,6 +215,18 @@ async fn put_gaps(
     session.execute(CLOSE, &[&series, &keys, &at, &first]).await?;
     session.execute(PUT, &[&series, &at, &first, &last, &reasons]).await?;
     session.commit().await
+}
+
+pub(crate) async fn put_reconciled(session: &Session, page: &[(SeriesName, Timestamp)]) -> Result<(), Error> {
+    let sql = "UPDATE bates.series SET reconciled_at = 'epoch'::timestamptz + $2 * interval '1 millisecond'
+               WHERE name = $1";
+    for (series, at) in page {
+        // Exact: a count of milliseconds is far below 2^53.
+        #[allow(clippy::cast_precision_loss)]
+        let millis = at.as_millisecond() as f64;
+        session.execute(sql, &[&series.as_str(), &millis]).await?;
+    }
+    Ok(())
 }
 
 fn gap(row: &Row) -> Option<Gap> {

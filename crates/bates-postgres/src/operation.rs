@@ -13,10 +13,10 @@ use crate::PostgresStore;
 use crate::audit::micros;
 use crate::batch::sql::{get_u64, to_i64};
 use crate::error::Failure;
+use crate::listed::like_patterns;
 use crate::moving::lock_unmarked;
 use crate::outbox::{to_limit, without_nul};
 use crate::parameter::Parameter;
-use crate::series_set::like_patterns;
 use crate::session::Session;
 
 /// The columns that [`read`] expects.

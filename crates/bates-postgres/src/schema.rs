@@ -14,10 +14,10 @@ const OLDEST: i32 = 14;
 
 /// What leads from each version, beginning with [`OLDEST`], to the next. A change of the schema adds one, and none is ever
 /// changed or removed.
-const MIGRATIONS: [&str; 1] = [include_str!("migrations/15.sql")];
+const MIGRATIONS: [&str; 2] = [include_str!("migrations/15.sql"), include_str!("migrations/16.sql")];
 
 /// The version of `schema.sql`.
-const VERSION: i32 = 15;
+const VERSION: i32 = 16;
 const _: () = assert!(MIGRATIONS.len() == (VERSION - OLDEST) as usize, "one migration for each version");
 
 /// A node holds this lock while it creates the schema: several may start at once. The key is the text `bates` as a number.
@@ -36,7 +36,7 @@ fn statements(found: Option<i32>) -> String {
     };
     let after = usize::try_from(found - OLDEST).unwrap_or_default();
     let migrations = MIGRATIONS.iter().skip(after).copied().collect::<String>();
-    format!("{migrations}\nUPDATE bates.migration SET version = {VERSION};\n")
+    format!("{migrations}\nUPDATE bates.migration SET version = {VERSION}, applied_at = now();\n")
 }
 
 /// Whether a database has no schema yet. Refuses a schema of another version.

@@ -68,7 +68,9 @@ CREATE TABLE bates.series (
     -- positions were rejected.
     rules           text,
     -- No scope that is created from now on begins below this position.
-    floor           bigint NOT NULL DEFAULT 0
+    floor           bigint NOT NULL DEFAULT 0,
+    -- As of when its gaps are: when the last reconciliation that wrote all of them began. NULL: never.
+    reconciled_at   timestamptz
 );
 
 -- The first position of each scope that is not granted. Rows are never deleted. Pages keep room, because cursors are

@@ -20,7 +20,7 @@ use crate::notice::Notices;
 use crate::parameter::Parameter;
 use crate::recall::{self, Recalls};
 use crate::session::{Session, with_session};
-use crate::{cluster, holding, lineage, operation, write};
+use crate::{cluster, holding, lineage, operation, read, write};
 
 pub struct PostgresStore {
     pub(crate) shared: Arc<Shared>,
@@ -96,6 +96,12 @@ impl SeriesStore for PostgresStore {
     async fn pin(&self, definition: Definition, fresh_key: Option<Vec<u8>>) -> StoreResult<PinOutcome> {
         let (definition, key) = (&definition, fresh_key.as_deref());
         self.with_session(|session| async move { write::pin(&session, definition, key).await }).await
+    }
+
+    async fn definition(&self, series: SeriesName) -> StoreResult<Option<Definition>> {
+        let series = &series;
+        let pinned = self.with_session(|session| async move { Ok(read::pinned(&session, series).await?) });
+        Ok(pinned.await?.map(|(definition, _)| definition))
     }
 
     async fn describe(

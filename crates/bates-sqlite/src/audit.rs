@@ -1,6 +1,8 @@
 //! The audit in the embedded store. The writer writes records; they are read by time, position or caller.
 
-use bates_core::{AuditFilter, AuditRecord, AuditStamp, AuditStore, Channel, SeriesName, StoreResult};
+use bates_core::{
+    AuditFilter, AuditRecord, AuditStamp, AuditStore, Channel, Position, ScopeFilter, SeriesName, StoreResult,
+};
 use jiff::Timestamp;
 use rusqlite::types::Value;
 use rusqlite::{Result, Row, Transaction, params, params_from_iter};
@@ -8,8 +10,8 @@ use uuid::Uuid;
 
 use crate::SqliteStore;
 use crate::error::WriteResult;
+use crate::listed::{glob_patterns, scope_condition};
 use crate::planted::{Bug, hold_back, is_planted};
-use crate::series_set::glob_patterns;
 use crate::write::{self, execute, invalid_column, to_i64, to_limit, to_u64};
 
 impl AuditStore for SqliteStore {
@@ -67,7 +69,26 @@ pub(crate) fn insert(transaction: &Transaction<'_>, series_id: i64, record: &Aud
     execute(transaction, sql, values).map(drop)
 }
 
-/// A filter as SQL. Ranges do not overlap, so only the last range that begins at or before a position can contain it.
+const HAS_WORDS: &str =
+    "NOT EXISTS (SELECT 1 FROM json_each(?) WHERE instr(' ' || scope || ' ', ' ' || value || ' ') = 0)";
+
+const LAST_BEFORE: &str = "first = (SELECT max(first) FROM audit AS earlier
+    WHERE earlier.series_id = (SELECT id FROM series WHERE name = ?) AND earlier.scope = ? AND earlier.first <= ?)
+    AND last >= ?";
+
+/// Ranges do not overlap, so only the last range that begins at or before a position can contain it.
+fn covers(filter: &AuditFilter, position: Position) -> (&'static str, Vec<Value>) {
+    let text = |text: &str| Value::Text(text.to_owned());
+    let at = Value::Integer(to_i64(position.value()));
+    match (&filter.series, filter.scope.as_ref().and_then(ScopeFilter::exact)) {
+        (Some(series), Some(scope)) => {
+            (LAST_BEFORE, vec![text(series.as_str()), text(scope.as_str()), at.clone(), at])
+        }
+        _ => ("first <= ? AND last >= ?", vec![at.clone(), at]),
+    }
+}
+
+/// A filter as SQL.
 fn conditions(filter: &AuditFilter, after: Option<(Timestamp, Uuid)>) -> (String, Vec<Value>) {
     let text = |text: &str| Value::Text(text.to_owned());
     let micros = |time: Timestamp| Value::Integer(time.as_microsecond());
@@ -83,18 +104,15 @@ fn conditions(filter: &AuditFilter, after: Option<(Timestamp, Uuid)>) -> (String
     if let Some(series) = &filter.series {
         add("series_id = (SELECT id FROM series WHERE name = ?)", vec![text(series.as_str())]);
     }
-    filter.scope.iter().for_each(|scope| add("scope = ?", vec![text(scope.as_str())]));
-    if let Some(position) = filter.position.map(|position| Value::Integer(to_i64(position.value()))) {
-        match (&filter.series, &filter.scope) {
-            (Some(series), Some(scope)) => add(
-                "first = (SELECT max(first) FROM audit AS earlier
-                    WHERE earlier.series_id = (SELECT id FROM series WHERE name = ?) AND earlier.scope = ?
-                    AND earlier.first <= ?)",
-                vec![text(series.as_str()), text(scope.as_str()), position.clone()],
-            ),
-            _ => add("first <= ?", vec![position.clone()]),
-        }
-        add("last >= ?", vec![position]);
+    if let Some(scope) = &filter.scope {
+        let (exact, words) = scope_condition(Some(scope));
+        let words = || (HAS_WORDS, vec![Value::Text(words)]);
+        let (condition, parameters) = exact.map_or_else(words, |exact| ("scope = ?", vec![text(exact)]));
+        add(condition, parameters);
+    }
+    if let Some(position) = filter.position {
+        let (condition, parameters) = covers(filter, position);
+        add(condition, parameters);
     }
     if let Some(caller) = &filter.caller {
         add("caller = ?", vec![text(caller)]);

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::SqliteStore;
 use crate::error::WriteResult;
 use crate::held;
-use crate::series_set::glob_patterns;
+use crate::listed::glob_patterns;
 use crate::write::{self, ScopeRef, execute, invalid_column, to_limit};
 
 impl LeaseStore for SqliteStore {

@@ -12,8 +12,8 @@ use rusqlite::{Connection, Result, Row, Transaction, params};
 use crate::SqliteStore;
 use crate::error::WriteResult;
 use crate::held::{self, HeldFrom};
+use crate::listed::{glob_patterns, scope_condition};
 use crate::outbox::millis;
-use crate::series_set::glob_patterns;
 use crate::write::{self, ScopeRef, execute, invalid_column, rows, to_i64, to_limit, to_u64};
 
 /// All ranges of a scope with their kinds, except those that processes hold in memory. `?3` is the run of this process.
@@ -70,6 +70,19 @@ impl GapStore for SqliteStore {
         self.write_now(move |transaction, now| put_gaps(transaction, &series, &scopes, now)).await
     }
 
+    async fn set_reconciled(&self, series: SeriesName, at: Timestamp) -> StoreResult<()> {
+        self.write(move |transaction| put_reconciled(transaction, &series, at)).await
+    }
+
+    async fn reconciled(&self) -> StoreResult<Vec<(SeriesName, Timestamp)>> {
+        let sql = "SELECT series.name, reconciled.at FROM reconciled JOIN series ON series.id = series_id ORDER BY 1";
+        let read = |row: &Row<'_>| {
+            let at = Timestamp::from_millisecond(row.get(1)?).map_err(|_| invalid_column(1))?;
+            Ok((row.get_ref(0)?.as_str()?.parse().map_err(|_| invalid_column(0))?, at))
+        };
+        self.read(|connection| rows(connection, sql, [], read))
+    }
+
     async fn gaps(
         &self,
         filter: GapFilter,
@@ -81,14 +94,17 @@ impl GapStore for SqliteStore {
                    WHERE (?1 IS NULL OR series.name = ?1) AND (?2 IS NULL OR gap.scope = ?2)
                        AND (series.name, gap.scope, gap.first) > (?3, ?4, ?5)
                        AND EXISTS (SELECT 1 FROM json_each(?7) WHERE series.name GLOB value)
+                       AND NOT EXISTS (SELECT 1 FROM json_each(?8)
+                                       WHERE instr(' ' || gap.scope || ' ', ' ' || value || ' ') = 0)
                    ORDER BY series.name, gap.scope, gap.first LIMIT ?6";
-        let (series, scope) =
-            (filter.series.as_ref().map(SeriesName::as_str), filter.scope.as_ref().map(ScopeKey::as_str));
+        let series = filter.series.as_ref().map(SeriesName::as_str);
+        let (scope, words) = scope_condition(filter.scope.as_ref());
         // Every name follows the empty one.
         let (name, key, first) = after.as_ref().map_or(("", "", 0), |(ScopeId { series, scope }, first)| {
             (series.as_str(), scope.as_str(), to_i64(*first))
         });
-        let values = params![series, scope, name, key, first, to_limit(limit), glob_patterns(&filter.among)];
+        let among = glob_patterns(&filter.among);
+        let values = params![series, scope, name, key, first, to_limit(limit), among, words];
         Ok(self.read(|connection| rows(connection, sql, values, gap))?.into_iter().flatten().collect())
     }
 }
@@ -149,6 +165,17 @@ fn put_gaps(
             execute(transaction, PUT, params![series_id, scope, first, last, reason.name(), now])?;
         }
     }
+    Ok(())
+}
+
+pub(crate) fn put_reconciled(
+    transaction: &Transaction<'_>,
+    series: &SeriesName,
+    at: Timestamp,
+) -> WriteResult<()> {
+    let series_id = write::series_id(transaction, series)?;
+    let sql = "INSERT OR REPLACE INTO reconciled (series_id, at) VALUES (?, ?)";
+    execute(transaction, sql, params![series_id, at.as_millisecond()])?;
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use rusqlite::{Connection, Result, Row, Transaction, params, params_from_iter};
 use uuid::Uuid;
 
 use crate::SqliteStore;
-use crate::series_set::glob_patterns;
+use crate::listed::glob_patterns;
 use crate::write::{execute, row, rows, to_i64, to_limit, to_u64};
 
 /// The columns that [`read`] expects.

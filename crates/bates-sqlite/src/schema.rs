@@ -14,10 +14,11 @@ const OLDEST: u32 = 14;
 
 /// What leads from each version, beginning with [`OLDEST`], to the next. A change of the schema adds one, and none is ever
 /// changed or removed.
-const MIGRATIONS: [&str; 2] = [include_str!("migrations/15.sql"), include_str!("migrations/16.sql")];
+const MIGRATIONS: [&str; 3] =
+    [include_str!("migrations/15.sql"), include_str!("migrations/16.sql"), include_str!("migrations/17.sql")];
 
 /// The version of `schema.sql`, which the database holds as its `user_version`.
-const VERSION: u32 = 16;
+const VERSION: u32 = 17;
 const _: () = assert!(MIGRATIONS.len() == (VERSION - OLDEST) as usize, "one migration for each version");
 
 /// Whether a database has no schema yet. Refuses a schema that cannot be migrated.

@@ -176,6 +176,13 @@ CREATE TABLE gap (
     PRIMARY KEY (series_id, scope, first)
 ) STRICT, WITHOUT ROWID;
 
+-- As of when the gaps of a series are: when the last reconciliation that wrote all of them began. Times are milliseconds
+-- since 1970.
+CREATE TABLE reconciled (
+    series_id INTEGER PRIMARY KEY REFERENCES series (id),
+    at        INTEGER NOT NULL
+) STRICT;
+
 -- Adopted positions: an earlier system issued their numbers, and grants pass over them.
 CREATE TABLE adopted (
     series_id INTEGER NOT NULL REFERENCES series (id),

@@ -49,6 +49,11 @@ impl SeriesStore for SqliteStore {
         .await
     }
 
+    async fn definition(&self, series: SeriesName) -> StoreResult<Option<Definition>> {
+        let pinned = self.read(|connection| pin::pinned(connection, &series))?;
+        Ok(pinned.map(|(definition, _)| definition))
+    }
+
     async fn descriptions(&self) -> StoreResult<Vec<(SeriesName, Box<str>)>> {
         let sql = "SELECT name, description FROM series WHERE description IS NOT NULL ORDER BY name";
         let read = |row: &Row<'_>| {

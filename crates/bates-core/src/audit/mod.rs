@@ -12,7 +12,7 @@ use crate::caller::SeriesSet;
 use crate::machine::Numbers;
 use crate::named::named;
 use crate::range::PositionRange;
-use crate::scope::{ScopeId, ScopeKey};
+use crate::scope::{ScopeFilter, ScopeId};
 use crate::series::{OpenScope, SeriesName};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -158,7 +158,7 @@ pub struct AuditFilter {
     /// Only series in this set.
     pub among: SeriesSet,
     pub series: Option<SeriesName>,
-    pub scope: Option<ScopeKey>,
+    pub scope: Option<ScopeFilter>,
     /// Records that cover this position.
     pub position: Option<Position>,
     pub caller: Option<Box<str>>,

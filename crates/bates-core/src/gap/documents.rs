@@ -64,11 +64,7 @@ impl AcceptedPositions {
         if pattern.reject().is_empty() || entry.has_changed_rules {
             return Self { scope: None };
         }
-        // The key may also have parameters that the pattern does not show.
-        let shown: Vec<&str> = pattern.parameters().collect();
-        let (parameters, period) = key.parts();
-        let parameters: Vec<_> = parameters.filter(|(name, _)| shown.contains(name)).collect();
-        Self { scope: pattern.scope_in_period(parameters, period) }
+        Self { scope: entry.scope_in_period(key) }
     }
 
     pub(crate) fn within(&self, range: PositionRange) -> RangeSet {
@@ -82,5 +78,17 @@ impl AcceptedPositions {
             walk.next_into(&mut text)
         });
         RangeSet::of(positions.map(PositionRange::one))
+    }
+}
+
+impl SeriesEntry {
+    /// The scope, unless its numbers show a day within the period.
+    pub(super) fn scope_in_period(&self, key: &ScopeKey) -> Option<Scope> {
+        let pattern = self.series.pattern();
+        // The key may also have parameters that the pattern does not show.
+        let shown: Vec<&str> = pattern.parameters().collect();
+        let (parameters, period) = key.parts();
+        let parameters: Vec<_> = parameters.filter(|(name, _)| shown.contains(name)).collect();
+        pattern.scope_in_period(parameters, period)
     }
 }

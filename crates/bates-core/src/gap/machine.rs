@@ -3,9 +3,13 @@
 
 use std::collections::HashMap;
 
+use bates_pattern::Position;
+use jiff::Timestamp;
+
 use super::{
     AcceptedPositions, DocumentPositions, DocumentSource, Gap, GapFilter, MissingRange, ScopePositions,
 };
+use crate::caller::Permissions;
 use crate::machine::Machine;
 use crate::range::{PositionRange, RangeSet};
 use crate::scope::{ScopeId, ScopeKey};
@@ -49,7 +53,7 @@ impl<S: Store> Machine<S> {
 
     /// Reads the user's documents after the records of the store, so that a document saved meanwhile is not called missing.
     async fn reconcile_series(&self, entry: &SeriesEntry, report: &mut ReconcileReport) -> StoreResult<()> {
-        let name = entry.series.name();
+        let (name, began) = (entry.series.name(), self.runtime.now());
         let source = self.document_sources.get().and_then(|sources| sources.get(name));
         let (mut scopes, mut after) = (Vec::new(), None);
         loop {
@@ -61,7 +65,7 @@ impl<S: Store> Machine<S> {
                 self.write_gaps(entry, std::mem::take(&mut scopes), None, report).await?;
             }
         }
-        let Some(source) = source else { return Ok(()) };
+        let Some(source) = source else { return self.store().set_reconciled(name.clone(), began).await };
         let mut positions = DocumentPositions::default();
         let read = source.numbers(&mut |number| positions.add(entry.series.pattern(), number)).await;
         read.map_err(|reason| {
@@ -69,7 +73,8 @@ impl<S: Store> Machine<S> {
             StoreError::Documents(format!("the documents of series {name:?} cannot be read: {reason}").into())
         })?;
         report.unreadable += positions.unreadable;
-        self.write_gaps(entry, scopes, Some(&positions), report).await
+        self.write_gaps(entry, scopes, Some(&positions), report).await?;
+        self.store().set_reconciled(name.clone(), began).await
     }
 
     async fn write_gaps(
@@ -120,6 +125,30 @@ impl<S: Store> Machine<S> {
             }
         }
         Ok(())
+    }
+
+    /// As of when the gaps of a series are, or of all that the caller may read: the earliest. `None` if one of them was
+    /// never reconciled.
+    pub async fn reconciled_at(
+        &self,
+        permissions: &Permissions,
+        series: Option<&SeriesName>,
+    ) -> StoreResult<Option<Timestamp>> {
+        let times: HashMap<SeriesName, Timestamp> = self.store().reconciled().await?.into_iter().collect();
+        if let Some(series) = series {
+            return Ok(times.get(series).copied());
+        }
+        let registry = self.registry();
+        let names = registry.entries().map(|entry| entry.series.name());
+        let readable = names.filter(|name| permissions.series().contains(name));
+        let times: Option<Vec<Timestamp>> = readable.map(|name| times.get(name).copied()).collect();
+        Ok(times.and_then(|times| times.into_iter().min()))
+    }
+
+    /// The number at a position of a gap. `None` if the series was retired, or its numbers show a day within a period.
+    pub fn number_at(&self, scope_id: &ScopeId, position: u64) -> Option<String> {
+        let entry = self.series(scope_id.series.as_str())?;
+        entry.scope_in_period(&scope_id.scope)?.number(Position::new(position)?).ok()
     }
 
     pub async fn gaps(

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use crate::caller::SeriesSet;
 use crate::named::named;
 use crate::range::{PositionRange, RangeSet};
-use crate::scope::{ScopeId, ScopeKey};
+use crate::scope::{ScopeFilter, ScopeId};
 use crate::series::SeriesName;
 
 pub(crate) use documents::{AcceptedPositions, DocumentPositions};
@@ -122,5 +122,5 @@ pub struct GapFilter {
     /// Only series in this set.
     pub among: SeriesSet,
     pub series: Option<SeriesName>,
-    pub scope: Option<ScopeKey>,
+    pub scope: Option<ScopeFilter>,
 }

@@ -30,11 +30,16 @@ pub struct GrantRequest {
 /// crash skips, little near the end, and the last positions are granted one by one.
 const HOLD_SHARE_DIVISOR: u64 = 64;
 
+/// The largest range that may be held if `left` positions remain, unless callers wait for more.
+pub(crate) const fn hold_max(left: u64) -> u64 {
+    let share = left / HOLD_SHARE_DIVISOR;
+    if share == 0 { 1 } else { share }
+}
+
 impl GrantRequest {
     /// How many positions may be held at once where the cursor stands at `next`.
     pub(super) fn hold_count(&self, next: u64) -> u64 {
-        let share = self.end.saturating_sub(next) / HOLD_SHARE_DIVISOR;
-        self.count.min(share.max(self.count_needed).max(1))
+        self.count.min(hold_max(self.end.saturating_sub(next)).max(self.count_needed))
     }
 }
 

@@ -22,6 +22,7 @@ use bates_pattern::Position;
 pub use adopted::{AdoptedPage, AdoptedPositions};
 pub use batch_state::{BatchState, IdempotencyKey, KeyState, KeyUse};
 pub use decide::decide;
+pub(crate) use grant::hold_max;
 pub use grant::{Grant, GrantError, GrantPurpose, GrantRequest, ReleaseOutcome, ReleaseRequest};
 pub use lease::LeaseEnd;
 pub use pool::{

@@ -63,6 +63,7 @@ impl<A: Store, B: Store> StoreCopy<'_, A, B> {
         let gaps = async |after| from.gaps(GapFilter::default(), after, PAGE_MAX).await;
         let last = |last: &Gap| Some((last.scope_id.clone(), last.missing.range.from()));
         self.pages(gaps, last, MovePage::Gaps).await?;
+        self.write(MovePage::Reconciled(from.reconciled().await?)).await?;
         let records = async |after| from.records(AuditFilter::default(), after, PAGE_MAX).await;
         self.pages(records, |last| Some((last.stamp.at, last.id)), MovePage::Records).await?;
         for head in from.chains().await? {

@@ -32,6 +32,8 @@ pub enum MovePage {
     Documents(Vec<MovedDocument>),
     Keys(Vec<MovedKey>),
     Gaps(Vec<Gap>),
+    /// As of when the gaps of each series are.
+    Reconciled(Vec<(SeriesName, Timestamp)>),
     Records(Vec<AuditRecord>),
     Tokens(Vec<CallerToken>),
     Quotas(Vec<DrawnQuota>),

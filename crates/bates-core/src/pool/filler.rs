@@ -146,8 +146,13 @@ impl<S: Store> Filler<S> {
             let Some(watched) = all.get_mut(scope) else { continue };
             has_changed |= watched.level != list.level;
             watched.level = list.level;
+            let is_trusted = watched.is_trusted(&server, list);
+            if is_trusted && let Some(to) = list.pushed_to {
+                // Another node, or an earlier process, may have been granted all that is left.
+                self.entry.counts.usage.raise(scope.parts().1, to);
+            }
             let is_low = self.pools.settings.refill_count(list.level) > 0;
-            let is_due = is_low || !watched.is_trusted(&server, list);
+            let is_due = is_low || !is_trusted;
             if is_due && now >= watched.not_before && fills.len() < FILLS_MAX {
                 watched.not_before = Duration::MAX;
                 let (filler, scope) = (self.clone(), scope.clone());

@@ -1,5 +1,6 @@
 //! The identity of a scope, and of its cursor.
 
+mod filter;
 mod key_template;
 
 use std::fmt;
@@ -11,6 +12,7 @@ use crate::code::ErrorCode;
 use crate::series::SeriesName;
 use crate::store::StoreResult;
 
+pub use filter::ScopeFilter;
 pub(crate) use key_template::is_value;
 pub use key_template::{KeyTemplate, KeyTemplateError};
 

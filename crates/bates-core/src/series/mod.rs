@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bates_pattern::{Pattern, Position};
 use tokio::sync::OnceCell;
 
-use crate::ledger::{GrantPurpose, GrantRequest};
+use crate::ledger::{GrantPurpose, GrantRequest, hold_max};
 use crate::scope::{ScopeId, ScopeKey};
 
 pub use change::{CreateOutcome, SERIES_MAX};
@@ -73,6 +73,13 @@ impl Limits {
     /// too short for a run (`INCRBY`). Shared pools and client leases hold positions of their own.
     pub const fn crash_skip_max(&self) -> u64 {
         self.lease_max.saturating_add(self.watermark(self.lease_max))
+    }
+
+    /// The limits that hold in a scope with this capacity: a range is at most a share of the rest of the scope.
+    #[must_use]
+    pub fn within(self, capacity: u64) -> Self {
+        let range_max = hold_max(capacity);
+        Self { lease_min: self.lease_min.min(range_max), lease_max: self.lease_max.min(range_max), ..self }
     }
 
     /// How many positions of a range are left when the next one is fetched.

@@ -1,5 +1,7 @@
 //! The port to the records of all positions, and to the gaps that reconciliation found.
 
+use jiff::Timestamp;
+
 use super::StoreResult;
 use crate::gap::{Gap, GapFilter, MissingRange, ReadPurpose, ScopePositions, ScopeRecord};
 use crate::moving::MovedScope;
@@ -45,6 +47,12 @@ pub trait GapStore: Send + Sync + 'static {
         series: SeriesName,
         scopes: Vec<(ScopeKey, Vec<MissingRange>)>,
     ) -> StoreResult<()>;
+
+    /// Notes that the gaps of a series are as of `at`: a reconciliation that began then has written all of them.
+    async fn set_reconciled(&self, series: SeriesName, at: Timestamp) -> StoreResult<()>;
+
+    /// As of when the gaps of each series are, to the millisecond, by name. A series that was never reconciled is absent.
+    async fn reconciled(&self) -> StoreResult<Vec<(SeriesName, Timestamp)>>;
 
     /// Gaps in the order of their scopes and positions, after `after`, at most `limit`.
     async fn gaps(&self, of: GapFilter, after: Option<(ScopeId, u64)>, limit: usize)

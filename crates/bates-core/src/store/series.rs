@@ -36,6 +36,9 @@ pub trait SeriesStore: Send + Sync + 'static {
     /// that the series was pinned with, which is `fresh_key` the first time.
     async fn pin(&self, definition: Definition, fresh_key: Option<Vec<u8>>) -> StoreResult<PinOutcome>;
 
+    /// The definition that a series was pinned with, also if it is retired.
+    async fn definition(&self, series: SeriesName) -> StoreResult<Option<Definition>>;
+
     /// Writes the description of a pinned series that was created at run time, or retires the series: then it is no
     /// longer listed. Answers `false`, and changes nothing, unless [`DescriptionChange::fits`].
     async fn describe(

@@ -66,7 +66,11 @@ async fn the_audit_finds_the_caller_of_every_number_of_a_shuffled_series_with_ru
         let numbers = machine.next(&entry, (&[]).into(), count, Actor::http(caller)).await.unwrap();
         for (_, number) in numbers.iter() {
             let (scope, position) = entry.locate(number).unwrap();
-            let filter = AuditFilter { scope, position: Some(position), ..AuditFilter::default() };
+            let filter = AuditFilter {
+                scope: scope.map(Into::into),
+                position: Some(position),
+                ..AuditFilter::default()
+            };
             let found = machine.records(filter, None, 10).await.unwrap();
             assert_eq!(
                 found.iter().map(|record| &*record.stamp.caller).collect::<Vec<_>>(),

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use bates_core::{
     ActionOutcome, Actor, DocumentAction, DocumentContent, DocumentRetention, DocumentState, GapFilter,
-    GapReason, LeaseContent, LeaseOwner, LeaseRequest, Machine, Promise, ScopeParams, SeriesSpec,
+    GapReason, LeaseContent, LeaseOwner, LeaseRequest, Machine, Permissions, Promise, Rights, ScopeParams,
+    SeriesSet, SeriesSpec,
 };
 use bates_testkit::{MemoryStore, SimulatedRuntime};
 
@@ -88,4 +89,23 @@ async fn the_lease_of_a_silent_client_is_uncertain_until_it_returns_its_unused_n
     assert_eq!(machine.end_lease(leased.id, vec![unused], LeaseOwner::Any).await, Ok(3));
     assert_eq!(of_client().await, [(last - 2, last, GapReason::LeaseLost)], "the client used the others");
     assert!(machine.end_lease(leased.id, vec![], LeaseOwner::Any).await.is_err(), "a lease ends only once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn gaps_are_as_of_the_start_of_the_reconciliation_of_the_series_that_was_reconciled_least_recently() {
+    let machine = machine(Promise::Unique).await;
+    let (all, none) = (Permissions::all(), Permissions::new(Rights::ALL, SeriesSet::Patterns([].into())));
+    let [number, second] = ["number", "second"].map(|name| name.parse().unwrap());
+    let at = async |series| machine.reconciled_at(&all, series).await.unwrap();
+    assert_eq!((at(None).await, at(Some(&number)).await), (None, None), "never reconciled");
+    machine.reconcile(None).await.unwrap();
+    let first = at(None).await.expect("a time");
+    let spec = SeriesSpec::new("second".parse().unwrap(), "S{seq}");
+    machine.create_series(spec, Actor::library("test")).await.unwrap();
+    assert_eq!(at(None).await, None, "the gaps of the new series are not known");
+    tokio::time::sleep(HOUR).await;
+    machine.reconcile(Some(&second)).await.unwrap();
+    assert_eq!((at(None).await, at(Some(&number)).await), (Some(first), Some(first)));
+    assert!(at(Some(&second)).await > Some(first));
+    assert_eq!(machine.reconciled_at(&none, None).await, Ok(None), "the caller may read no series");
 }

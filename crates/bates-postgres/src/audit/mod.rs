@@ -4,7 +4,7 @@
 mod recorder;
 
 use bates_core::{
-    AuditFilter, AuditRecord, AuditStamp, AuditStore, Channel, ScopeKey, SeriesName, StoreError, StoreResult,
+    AuditFilter, AuditRecord, AuditStamp, AuditStore, Channel, SeriesName, StoreError, StoreResult,
 };
 use jiff::Timestamp;
 use tokio_postgres::{Error, Row};
@@ -12,9 +12,9 @@ use uuid::Uuid;
 
 use crate::PostgresStore;
 use crate::batch::sql::{self, column, get_u64, to_i64};
+use crate::listed::{like_patterns, scope_condition};
 use crate::outbox::{to_limit, without_nul};
 use crate::parameter::Parameter;
-use crate::series_set::like_patterns;
 use crate::session::Session;
 
 pub(crate) use recorder::Recorder;
@@ -43,7 +43,7 @@ const RECORDS: &str = "
     AND ($5::float8 IS NULL OR taken_at >= 'epoch'::timestamptz + $5 * interval '1 microsecond')
     AND ($6::float8 IS NULL OR taken_at < 'epoch'::timestamptz + $6 * interval '1 microsecond')
     AND ($7::float8 IS NULL OR (taken_at, id) > ('epoch'::timestamptz + $7 * interval '1 microsecond', $8))
-    AND series LIKE ANY ($10)
+    AND series LIKE ANY ($10) AND string_to_array(scope, ' ') @> $11
     ORDER BY taken_at, id LIMIT $9";
 
 const PRUNE: &str = "
@@ -63,15 +63,16 @@ impl AuditStore for PostgresStore {
         after: Option<(Timestamp, Uuid)>,
         limit: usize,
     ) -> StoreResult<Vec<AuditRecord>> {
-        let (series, scope) =
-            (filter.series.as_ref().map(SeriesName::as_str), filter.scope.as_ref().map(ScopeKey::as_str));
+        let series = filter.series.as_ref().map(SeriesName::as_str);
+        let (scope, words) = scope_condition(filter.scope.as_ref());
         let position = filter.position.map(|position| to_i64(position.value()));
         let caller = filter.caller.as_deref().map(without_nul);
         let (since, until) = (filter.since.map(micros), filter.until.map(micros));
         let (after_at, after_id) = (after.map(|(at, _)| micros(at)), after.map(|(_, id)| id));
         let (limit, among) = (to_limit(limit), like_patterns(&filter.among));
-        let parameters: [&dyn Parameter; 10] =
-            [&series, &scope, &position, &caller, &since, &until, &after_at, &after_id, &limit, &among];
+        let parameters: [&dyn Parameter; 11] = [
+            &series, &scope, &position, &caller, &since, &until, &after_at, &after_id, &limit, &among, &words,
+        ];
         let unreadable = || StoreError::Unavailable("a record of the audit cannot be read".into());
         let rows = self.query(RECORDS, &parameters).await?;
         rows.iter().map(|row| record(row).ok_or_else(unreadable)).collect()

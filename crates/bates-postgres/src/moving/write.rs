@@ -9,6 +9,7 @@ use uuid::Uuid;
 use crate::audit::{self, micros};
 use crate::batch::sql::{self, column, to_i64};
 use crate::error::Failure;
+use crate::gap::put_reconciled;
 use crate::outbox::{escape_nul, without_nul};
 use crate::parameter::Parameter;
 use crate::session::Session;
@@ -80,6 +81,7 @@ pub(super) async fn page(session: &Session, node: Uuid, page: &MovePage) -> Resu
         MovePage::Documents(page) => documents(session, page).await?,
         MovePage::Keys(page) => keys(session, page).await?,
         MovePage::Gaps(page) => gaps(session, page).await?,
+        MovePage::Reconciled(page) => put_reconciled(session, page).await?,
         MovePage::Records(page) => {
             let records: Vec<&AuditRecord> = page.iter().collect();
             audit::insert(session, &records).await?;

@@ -7,8 +7,8 @@ use uuid::Uuid;
 
 use super::to_limit;
 use crate::batch::sql::get_position;
+use crate::listed::like_patterns;
 use crate::parameter::Parameter;
-use crate::series_set::like_patterns;
 use crate::session::Session;
 
 /// The columns that [`read`] expects. Times are microseconds since 1970.

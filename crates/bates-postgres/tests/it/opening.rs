@@ -139,7 +139,7 @@ async fn the_schema_plan_can_be_applied_by_hand_and_serving_needs_no_right_to_cr
     for found in [999, 13] {
         client.batch_execute(&format!("UPDATE bates.migration SET version = {found}")).await.unwrap();
         let refused = open(&url, OpenMode::New).await.err();
-        assert_eq!(refused, Some(OpenError::OtherVersion { found, needed: 15 }));
+        assert_eq!(refused, Some(OpenError::OtherVersion { found, needed: 16 }));
     }
 }
 

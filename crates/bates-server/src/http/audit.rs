@@ -6,14 +6,14 @@ use axum::Json;
 use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
 use bates_api::{AuditEntry, AuditPage, Day};
-use bates_core::{AuditFilter, AuditRecord, ErrorCode, SeriesEntry, Store};
+use bates_core::{AuditFilter, AuditRecord, SeriesEntry, Store};
 use bates_pattern::Date;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use uuid::Uuid;
 
 use super::permit::Permit;
-use super::problem::{Problem, Result};
+use super::problem::Result;
 use super::query::{self, ListQuery, bad_value, parse_printable};
 use super::routes::Context;
 
@@ -26,33 +26,17 @@ async fn parse_filter<S: Store>(
     let id = query.take("id", |id| Ok(id.to_owned()))?;
     let mut filter = AuditFilter {
         among: permit.permissions().series().clone(),
-        series: query.take_visible_series(permit)?,
         caller: query.take("who", |who| parse_printable("who", who))?.map(Into::into),
         since: query.take("since", |since| parse_time("since", since))?,
         until: query.take("until", |until| parse_time("until", until))?,
-        scope: query.take_scope()?,
         ..AuditFilter::default()
     };
-    check_scope(context, &filter)?;
+    let own = ["series", "period", "id", "who", "since", "until", "after", "limit"];
+    (filter.series, filter.scope) = query.take_listed_scopes(&context.machine, permit, &own).await?;
     if let Some(id) = id {
         restrict_to_id(context, permit, &mut filter, &id).await?;
     }
     Ok(filter)
-}
-
-/// Refuses parameters that the series does not have: they would silently match nothing.
-fn check_scope<S: Store>(context: &Context<S>, filter: &AuditFilter) -> Result<()> {
-    let entry = filter.series.as_ref().and_then(|series| context.machine.series(series.as_str()));
-    let (Some(entry), Some(scope)) = (entry, &filter.scope) else { return Ok(()) };
-    let given: Vec<&str> = scope.parts().0.map(|(name, _)| name).collect();
-    let expected: Vec<&str> = entry.parameters().collect();
-    if given == expected {
-        return Ok(());
-    }
-    let join = |names: &[&str]| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-    let (given, expected) = (join(&given), join(&expected));
-    let detail = format!("the scope has the parameters {given}; it needs exactly {expected}");
-    Err(Problem::new(ErrorCode::BAD_SCOPE, detail))
 }
 
 async fn restrict_to_id<S: Store>(
@@ -68,10 +52,12 @@ async fn restrict_to_id<S: Store>(
     let name = entry.series().name();
     let no_match = || bad_value("id", id, &format!("is not a number of series {:?}", name.as_str()));
     let (scope, position) = entry.locate(id).ok_or_else(no_match)?;
-    if filter.scope.is_some() && scope.is_some() && filter.scope != scope {
+    if let (Some(asked), Some(scope)) = (&filter.scope, &scope)
+        && !asked.matches(scope)
+    {
         return Err(bad_value("id", id, "belongs to another scope than the one in the query"));
     }
-    filter.scope = filter.scope.take().or(scope);
+    filter.scope = scope.map(Into::into).or_else(|| filter.scope.take());
     (filter.series, filter.position) = (Some(name.clone()), Some(position));
     Ok(())
 }

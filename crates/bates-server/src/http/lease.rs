@@ -112,9 +112,9 @@ pub(super) async fn list_leases<S: Store>(
     uri: Uri,
 ) -> JsonResult<LeasePage> {
     let mut query = ListQuery::parse(&uri, PAGE)?;
-    let (series, among) = (query.take_visible_series(&permit)?, permit.permissions().series().clone());
-    let filter = ClientLeaseFilter { series, among };
-    query.check_rest(|name| query::unknown_parameter(name, "series and after"))?;
+    let series = query.take_listed_series(&context.machine, &permit).await?;
+    let filter = ClientLeaseFilter { series, among: permit.permissions().series().clone() };
+    query.check_rest(&["series", "after"])?;
     let fetch = |after, limit| context.machine.leases(filter.clone(), after, limit);
     let after = query.after(|after| after.parse().ok())?;
     let leases =

@@ -94,15 +94,13 @@ pub(super) async fn list_operations<S: Store>(
     let mut query = ListQuery::parse(&uri, query::LARGE_PAGE)?;
     let filter = OperationFilter {
         seen_by: viewer_of(&permit),
-        series: query.take_visible_series(&permit)?,
+        series: query.take_listed_series(&context.machine, &permit).await?,
         caller: query.take("who", |who| parse_printable("who", who))?.map(Into::into),
         kind: query.take("kind", parse_kind)?,
         since: query.take("since", |since| parse_time("since", since))?,
         until: query.take("until", |until| parse_time("until", until))?,
     };
-    query.check_rest(|name| {
-        query::unknown_parameter(name, "series, who, kind, since, until, after and limit")
-    })?;
+    query.check_rest(&["series", "who", "kind", "since", "until", "after", "limit"])?;
     let after = query.after(parse_after)?;
     let fetch = |after, limit| context.machine.operations(filter.clone(), after, limit);
     let after_of = |last: &OperationRecord| Some((last.operation.at, last.operation.id));
@@ -218,7 +216,7 @@ pub(super) async fn list_chain_records<S: Store>(
     let (Parts { uri, extensions, .. }, _) = request.into_parts();
     check_sees_chains(&permit)?;
     let query = ListQuery::parse(&uri, query::LARGE_PAGE)?;
-    query.check_rest(|name| query::unknown_parameter(name, "after and limit"))?;
+    query.check_rest(&["after", "limit"])?;
     // A store keeps numbers as signed integers.
     let after = query.after(|after| after.parse().ok().filter(|after| i64::try_from(*after).is_ok()))?;
     let fetch = |after, limit| context.machine.chain_records(&chain, after, limit);

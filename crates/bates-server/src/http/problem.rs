@@ -6,8 +6,8 @@ use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bates_core::{
-    AllowanceError, Denial, DocumentError, EndLeaseError, ErrorCode, LeaseError, MachineError, NextError,
-    PoolError, StoreError, TokenError,
+    AllowanceError, Denial, DocumentError, EndLeaseError, ErrorCode, LeaseError, ListError, MachineError,
+    NextError, PoolError, StoreError, TokenError,
 };
 
 use crate::series::FieldErrors;
@@ -71,6 +71,7 @@ from_coded_errors!(
     DocumentError,
     EndLeaseError,
     LeaseError,
+    ListError,
     MachineError,
     NextError,
     PoolError,

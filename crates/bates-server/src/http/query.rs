@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Response};
-use bates_core::{ErrorCode, ScopeKey, SeriesName};
+use bates_core::{ErrorCode, ListError, ListRequest, Machine, ScopeFilter, ScopeKey, SeriesName, Store};
 
 use super::permit::Permit;
 use super::problem::{Problem, Result};
@@ -82,27 +82,44 @@ impl ListQuery {
         self.take("series", routes::parse_series_name)
     }
 
-    /// The series in the query, if the caller may use it as its route does.
-    pub(super) fn take_visible_series(&mut self, permit: &Permit) -> Result<Option<SeriesName>> {
+    /// The series in the query, which must have existed and which the caller may use as its route does.
+    pub(super) async fn take_listed_series<S: Store>(
+        &mut self,
+        machine: &Machine<S>,
+        permit: &Permit,
+    ) -> Result<Option<SeriesName>> {
         let series = self.take_series()?;
-        series.as_ref().map_or(Ok(()), |name| permit.check_series(name))?;
+        if let Some(series) = &series {
+            machine.check_listed(permit.permissions(), series).await?;
+        }
         Ok(series)
     }
 
-    /// The scope of the period and of all parameters that were not taken yet.
-    pub(super) fn take_scope(&mut self) -> Result<Option<ScopeKey>> {
+    /// The series, and the scopes with the period and all parameters that were not taken yet. The list itself has the
+    /// parameters in `own`.
+    pub(super) async fn take_listed_scopes<S: Store>(
+        &mut self,
+        machine: &Machine<S>,
+        permit: &Permit,
+        own: &[&str],
+    ) -> Result<(Option<SeriesName>, Option<ScopeFilter>)> {
+        let series = self.take_series()?;
         let period = self.take("period", |period| parse_printable("period", period))?;
-        let parameters = self.rest.iter().map(|(name, value)| (&**name, &**value));
-        if self.rest.is_empty() && period.is_none() {
-            return Ok(None);
-        }
-        let key = ScopeKey::named(parameters, period.as_deref());
-        key.map(Some).map_err(|error| Problem::new(ErrorCode::BAD_SCOPE, error.to_string()))
+        let parameters: Vec<_> = self.rest.iter().map(|(name, value)| (&**name, &**value)).collect();
+        let request = ListRequest {
+            series: series.as_ref(),
+            parameters: &parameters,
+            period: period.as_deref(),
+            own_parameters: own,
+        };
+        let scope = machine.listed_scopes(permit.permissions(), request).await?;
+        Ok((series, scope))
     }
 
-    /// Refuses parameters that were not taken; `describe` makes the message from the name of the first one.
-    pub(super) fn check_rest(&self, describe: impl FnOnce(&str) -> String) -> Result<()> {
-        self.rest.first().map_or(Ok(()), |(name, _)| Err(bad_query(describe(name))))
+    /// Refuses parameters that were not taken; the path has those in `own`.
+    pub(super) fn check_rest(&self, own: &[&str]) -> Result<()> {
+        let Some((name, _)) = self.rest.first() else { return Ok(()) };
+        Err(ListError::unknown_parameter(name, own.iter().copied()).into())
     }
 
     /// Parses the `after` of the previous page, if there is one.
@@ -121,12 +138,8 @@ impl ListQuery {
 pub(super) fn parse_only_series(uri: &Uri) -> Result<Option<SeriesName>> {
     let mut query = ListQuery { after: None, limit: 0, rest: pairs(uri).collect() };
     let series = query.take_series()?;
-    query.check_rest(|name| unknown_parameter(name, "series"))?;
+    query.check_rest(&["series"])?;
     Ok(series)
-}
-
-pub(super) fn unknown_parameter(name: &str, allowed: &str) -> String {
-    format!("unknown query parameter {:?}; this path allows {allowed}", truncate(name))
 }
 
 pub(super) fn to_api_scope(key: &ScopeKey) -> (BTreeMap<String, String>, Option<String>) {

@@ -24,7 +24,7 @@ pub(super) async fn list_scopes<S: Store>(
     uri: Uri,
 ) -> JsonResult<ScopePage> {
     let query = ListQuery::parse(&uri, query::SMALL_PAGE)?;
-    query.check_rest(|name| query::unknown_parameter(name, "after and limit"))?;
+    query.check_rest(&["after", "limit"])?;
     let after = query.after(|after| Some(ScopeKey::from_store(after)))?;
     let name = entry.series().name();
     let fetch = |after, limit| context.machine.scopes(name.clone(), after, limit);

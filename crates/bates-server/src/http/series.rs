@@ -79,7 +79,7 @@ pub(super) async fn list_series<S: Store>(
     uri: Uri,
 ) -> JsonResult<SeriesPage> {
     let query = ListQuery::parse(&uri, query::SMALL_PAGE)?;
-    query.check_rest(|name| query::unknown_parameter(name, "after and limit"))?;
+    query.check_rest(&["after", "limit"])?;
     let after = query.after(|after| after.parse().ok())?;
     let registry = context.machine.registry();
     let is_visible = |entry: &&Arc<SeriesEntry>| permit.check_series(entry.series().name()).is_ok();

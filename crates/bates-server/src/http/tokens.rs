@@ -204,7 +204,7 @@ pub(super) async fn list_tokens<S: Store>(
     uri: Uri,
 ) -> JsonResult<TokenPage> {
     let query = ListQuery::parse(&uri, query::SMALL_PAGE)?;
-    query.check_rest(|name| query::unknown_parameter(name, "after and limit"))?;
+    query.check_rest(&["after", "limit"])?;
     let after = query.after(|after| Some(after.to_owned()))?;
     let in_file = context.access.configured_tokens().into_iter().filter_map(|(name, grant)| {
         let permissions = build_permissions(&grant).ok()?;

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use rusqlite::{Result, Transaction, params};
 
 use crate::error::WriteResult;
+use crate::gap::put_reconciled;
 use crate::scope::{self, add_scopes, put_cursor};
 use crate::write::{self, ScopeRef, execute, to_i64};
 use crate::{audit, caller, client_lease, held, operation, pin};
@@ -34,6 +35,9 @@ pub(super) fn page(transaction: &Transaction<'_>, page: &MovePage) -> WriteResul
         }
         MovePage::Keys(keys) => each(transaction, keys, |key| &key.scope_id.series, key),
         MovePage::Gaps(gaps) => each(transaction, gaps, |gap| &gap.scope_id.series, gap),
+        MovePage::Reconciled(times) => {
+            times.iter().try_for_each(|(series, at)| put_reconciled(transaction, series, *at))
+        }
         MovePage::Records(records) => audit::record(transaction, records),
         MovePage::Tokens(_)
         | MovePage::Quotas(_)

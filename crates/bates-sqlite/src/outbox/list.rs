@@ -6,7 +6,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, Result, Row, params_from_iter};
 use uuid::Uuid;
 
-use crate::series_set::glob_patterns;
+use crate::listed::glob_patterns;
 use crate::write::{invalid_column, position, rows, scope_id, to_limit, to_u64};
 
 /// The columns that [`read`] expects.

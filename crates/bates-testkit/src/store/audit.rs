@@ -110,7 +110,7 @@ pub async fn records_are_found_by_series_scope_caller_and_time<D: DataSet>(data:
         (none(), vec![0, 1, 2, 3]),
         (AuditFilter { series: Some(series("document")), ..none() }, vec![0, 1, 3]),
         (AuditFilter { series: Some(series("absent")), ..none() }, vec![]),
-        (AuditFilter { scope: Some(scope_id("a").scope), ..none() }, vec![0, 2, 3]),
+        (AuditFilter { scope: Some(scope_id("a").scope.into()), ..none() }, vec![0, 2, 3]),
         (AuditFilter { caller: Some("registry".into()), ..none() }, vec![0, 2]),
         (AuditFilter { caller: Some("10.0.0.7".into()), since: Some(moment(21)), ..none() }, vec![3]),
         (AuditFilter { since: Some(moment(20)), until: Some(moment(40)), ..none() }, vec![1, 2]),
@@ -129,7 +129,7 @@ pub async fn the_record_that_covers_a_position_is_found<D: DataSet>(data: &D) {
     store.record(vec![record("b", (0, 100), "four", 9)]).await.expect("a write");
     let of_a = |position| AuditFilter {
         series: Some(series("document")),
-        scope: Some(scope_id("a").scope),
+        scope: Some(scope_id("a").scope.into()),
         position: Position::new(position),
         ..AuditFilter::default()
     };

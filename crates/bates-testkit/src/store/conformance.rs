@@ -27,6 +27,7 @@ macro_rules! conformance {
             a_range_is_released_once_and_only_if_nothing_was_granted_since
             lists_show_only_the_series_of_a_set
             cursors_are_read_at_once_in_the_order_of_their_scopes
+            lists_show_only_scopes_with_the_values_of_a_filter
             a_release_needs_the_cursor_version_as_well_as_its_position
             a_floor_is_durable_and_only_rises
             the_floor_of_a_series_holds_for_scopes_that_do_not_exist_yet
@@ -83,6 +84,7 @@ macro_rules! conformance {
             positions_skipped_by_a_floor_are_explained
             reconciliations_are_listed_in_pages
             replaced_gaps_keep_the_time_they_were_first_seen
+            a_series_keeps_as_of_when_its_gaps_are
         ], [every_position_has_one_caller_or_an_explanation]);
     };
     (pools, $fresh:path) => {

@@ -14,6 +14,7 @@ pub(super) fn describing(before: Option<&str>, after: Option<&str>) -> Descripti
 pub async fn retiring_a_series_removes_its_description_and_keeps_its_cursors<D: DataSet>(data: &D) {
     let store = open_pinned(data).await;
     assert_eq!(store.descriptions().await, Ok(Vec::new()), "a pin alone describes nothing");
+    assert_eq!(store.definition(series("invoice")).await, Ok(None), "it was never pinned");
     let unknown = store.describe(series("never"), describing(None, Some("{}")), None).await;
     assert_eq!(unknown, Err(StoreError::UnknownSeries("never".into())));
     store.pin(definition("invoice"), None).await.expect("a first pin");
@@ -44,6 +45,7 @@ pub async fn retiring_a_series_removes_its_description_and_keeps_its_cursors<D: 
     let after = grant(&store, request(scope_id("a"), 10)).await;
     assert_eq!(after.range.from(), before.range.to(), "a series of the same name continues");
     assert!(after.version > before.version, "earlier holders cannot release");
+    assert_eq!(store.definition(series("invoice")).await, Ok(Some(definition("invoice"))), "its pin stays");
 }
 
 /// Two nodes may find the same key free at the same time.

@@ -11,6 +11,7 @@ use bates_core::{
 
 use super::exercise::{DataSet, definition, grant, open_pinned, range, request, scope_id, series};
 use super::outbox::assign_request;
+use jiff::Timestamp;
 
 const LONG: Duration = Duration::from_hours(1);
 
@@ -246,11 +247,28 @@ pub async fn replaced_gaps_keep_the_time_they_were_first_seen<D: DataSet>(data: 
     assert_eq!(rest.iter().map(|gap| gap.scope_id.clone()).collect::<Vec<_>>(), [scope_id("b")]);
     // One gap is closed, one has grown, and one is new.
     put(vec![(key("a"), vec![missing(2, 3, GapReason::Voided), missing(5, 9, GapReason::Voided)])]).await;
-    let of_a = GapFilter { series: Some(series("document")), scope: Some(key("a")), ..GapFilter::default() };
+    let of_a =
+        GapFilter { series: Some(series("document")), scope: Some(key("a").into()), ..GapFilter::default() };
     let second = listed(of_a.clone(), None).await;
     let ranges: Vec<PositionRange> = second.iter().map(|gap| gap.missing.range).collect();
     assert_eq!(ranges, [range(2, 3), range(5, 9)]);
     assert_eq!(second[1].first_seen, first[0].first_seen, "the gap is the same one");
     put(vec![(key("a"), vec![])]).await;
     assert_eq!(listed(of_a, None).await, [], "a late document closes its gap");
+}
+
+pub async fn a_series_keeps_as_of_when_its_gaps_are<D: DataSet>(data: &D) {
+    let store = open_pinned(data).await;
+    store.pin(definition("invoice"), None).await.expect("a first pin");
+    assert_eq!(store.reconciled().await, Ok(Vec::new()), "it was never reconciled");
+    let at = |millis| Timestamp::from_millisecond(millis).expect("a time");
+    for millis in [1_790_000_000_123, 1_800_000_000_456] {
+        store.set_reconciled(series("document"), at(millis)).await.expect("a write");
+        assert_eq!(store.reconciled().await, Ok(vec![(series("document"), at(millis))]));
+    }
+    drop(store);
+    let store = data.open().await;
+    store.set_reconciled(series("invoice"), at(1)).await.expect("a write");
+    let both = vec![(series("document"), at(1_800_000_000_456)), (series("invoice"), at(1))];
+    assert_eq!(store.reconciled().await, Ok(both));
 }

@@ -14,6 +14,7 @@ mod exercise;
 mod floors;
 mod gaps;
 mod keys;
+mod listed;
 mod memory;
 mod moving;
 mod moving_documents;
@@ -24,7 +25,6 @@ mod pool_settlements;
 mod pools;
 mod pruning;
 mod runs;
-mod series_sets;
 
 pub use exercise::DataSet;
 pub(crate) use exercise::positions;
@@ -59,7 +59,9 @@ pub mod claims {
             the_scope_limit_holds_and_reads_create_no_scope,
         };
         pub use super::super::floors::the_floor_of_a_series_holds_for_scopes_that_do_not_exist_yet;
-        pub use super::super::series_sets::lists_show_only_the_series_of_a_set;
+        pub use super::super::listed::{
+            lists_show_only_scopes_with_the_values_of_a_filter, lists_show_only_the_series_of_a_set,
+        };
     }
     pub mod documents {
         pub use super::super::adopted::documents_skip_adopted_positions;
@@ -98,6 +100,7 @@ pub mod claims {
             a_range_handed_out_completely_is_no_longer_held,
             a_range_released_after_the_promise_changed_counts_as_gapless,
             a_range_that_cannot_be_released_is_lost, a_reconciliation_shows_the_state_of_every_document,
+            a_series_keeps_as_of_when_its_gaps_are,
             held_positions_are_known_and_handed_out_ones_are_not_missing,
             positions_skipped_by_a_floor_are_explained, reconciliations_are_listed_in_pages,
             replaced_gaps_keep_the_time_they_were_first_seen,

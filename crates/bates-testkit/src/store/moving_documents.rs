@@ -108,6 +108,8 @@ pub(super) async fn fill_gaps<S: Store>(store: &S) {
         ),
     ];
     store.replace_gaps(series("document"), gaps).await.expect("a write");
+    let at = Timestamp::from_millisecond(1_800_000_000_123).expect("a time");
+    store.set_reconciled(series("document"), at).await.expect("a write");
 }
 
 async fn assign_and_settle<S: Store>(store: &S, request: AssignRequest, verdict: Verdict) -> Assignment {
@@ -145,6 +147,7 @@ pub(super) async fn list_documents<S: Store>(store: &S) -> Vec<String> {
     for gap in store.gaps(GapFilter::default(), None, 100).await.expect("a read") {
         listed.push(format!("{} {:?} {}", gap.scope_id, gap.missing, gap.first_seen.as_millisecond()));
     }
+    listed.push(format!("{:?}", store.reconciled().await.expect("a read")));
     for (scope, account) in store.scope_positions(series("document"), None, 100).await.expect("a read") {
         listed.push(format!("{scope} {}", reconciliation_text(account)));
     }

@@ -89,8 +89,8 @@ fn describe_series<'s>(spec: &'s SeriesSpec, config: &Config) -> Result<SeriesRe
     let (sink, documents) = (config.sinks.get(&spec.name), config.document_sources.get(&spec.name));
     let (pattern, start) = spec.check()?;
     let capacity = pattern.capacity().ok();
-    let skipped = crash_skips(spec, matches!(config.store, StoreLocation::Postgres(..)));
     let all = capacity.map_or(u64::MAX, Capacity::count);
+    let skipped = crash_skips(spec, all, matches!(config.store, StoreLocation::Postgres(..)));
     if all == 0 {
         bail!("series {:?}: its rules reject every number", spec.name.as_str());
     }
@@ -109,7 +109,7 @@ fn describe_series<'s>(spec: &'s SeriesSpec, config: &Config) -> Result<SeriesRe
             if c.is_exact() && spec.reject.is_empty() { c.count() - start.value() } else { c.count() }
         }),
         capacity_is_estimate: capacity.is_some_and(|capacity| !capacity.is_exact()),
-        crash_skips: (skipped.0.min(all), skipped.1.min(all)),
+        crash_skips: skipped,
         rules: describe_rules(spec)?,
         value: if spec.value == ListValue::Seq { "seq" } else { "id" },
         time_zone: &spec.time_zone,
@@ -141,12 +141,13 @@ fn describe_fill((low, amount): &(u64, FillAmount)) -> String {
     format!("{amount} when {} are left", group_digits(*low))
 }
 
-fn crash_skips(spec: &SeriesSpec, is_shared: bool) -> (u64, u64) {
+fn crash_skips(spec: &SeriesSpec, capacity: u64, is_shared: bool) -> (u64, u64) {
+    let limits = spec.limits.within(capacity);
     match spec.promise {
         Promise::Gapless => (0, 0),
         // Nodes on a shared store hold no numbers of an ordered series in memory.
         Promise::Ordered if is_shared => (0, 0),
-        Promise::Unique | Promise::Ordered => (spec.limits.lease_min, spec.limits.crash_skip_max()),
+        Promise::Unique | Promise::Ordered => (limits.lease_min, limits.crash_skip_max()),
     }
 }
 

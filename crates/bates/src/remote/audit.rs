@@ -62,10 +62,10 @@ impl AuditArgs {
         let Self { id, who, since, until, .. } = self;
         let names = ["series", "period", "id", "who", "since", "until"];
         let filters = names.into_iter().zip([series, period, id, who, since, until]);
-        let entries = list::add_filters(entries, filters, parameters)?;
+        let mut entries = list::add_filters(entries, filters, parameters)?;
         let format = self.list.format(AuditEntry::CSV_HEADER, AuditEntry::csv_row);
         let heads = ["AT", "WHO", "HOW", "SERIES", "SCOPE", "FIRST", "LAST", "COUNT"];
-        list::print(out, entries, self.limit, format, heads, |entry| vec![row(entry)]).await?;
+        list::print(out, &mut entries, self.limit, format, heads, |entry| vec![row(entry)]).await?;
         Ok(Answer::Yes)
     }
 }

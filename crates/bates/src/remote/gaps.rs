@@ -46,18 +46,28 @@ impl GapsArgs {
             reconcile(&client, series.as_deref()).await?;
         }
         let filters = [("series", series), ("period", period)];
-        let gaps = list::add_filters(client.gaps().page(PAGE), filters, parameters)?;
+        let mut gaps = list::add_filters(client.gaps().page(PAGE), filters, parameters)?;
         let format = self.list.format(Gap::CSV_HEADER, Gap::csv_row);
-        let heads = ["SERIES", "SCOPE", "FIRST", "LAST", "COUNT", "REASON", "SEEN"];
-        list::print(out, gaps, None, format, heads, |gap| vec![row(gap)]).await
+        let heads = ["SERIES", "SCOPE", "FIRST", "LAST", "COUNT", "NUMBERS", "REASON", "SEEN"];
+        list::print(out, &mut gaps, None, format, heads, |gap| vec![row(gap)]).await?;
+        output::print_note(&match gaps.reconciled_at() {
+            Some(at) => format!("reconciled at {}; later losses are not listed yet", output::sanitize(at)),
+            None => "never reconciled, so the gaps are not known: repeat the command with --now".to_owned(),
+        });
+        Ok(())
     }
 }
 
-fn row(gap: Gap) -> [String; 7] {
+fn row(gap: Gap) -> [String; 8] {
     let scope = scope_text(&gap.scope, gap.period.as_deref());
     let reason = if gap.uncertain { format!("{} (uncertain)", gap.reason) } else { gap.reason };
     let count = group_digits(gap.last - gap.first + 1);
-    [gap.series, scope, gap.first.to_string(), gap.last.to_string(), count, reason, gap.seen]
+    let numbers = match (gap.first_number, gap.last_number) {
+        (Some(first), Some(last)) if first != last => format!("{first} … {last}"),
+        (first, _) => first.unwrap_or_default(),
+    };
+    let numbers = list::shortened(numbers);
+    [gap.series, scope, gap.first.to_string(), gap.last.to_string(), count, numbers, reason, gap.seen]
 }
 
 impl ReconcileArgs {

@@ -24,10 +24,10 @@ pub(crate) struct LeasesArgs {
 
 impl LeasesArgs {
     pub(crate) async fn run(&self, out: &mut Output) -> anyhow::Result<()> {
-        let leases = list::add_filters(self.server.client()?.leases(), [("series", &self.series)], &[])?;
+        let mut leases = list::add_filters(self.server.client()?.leases(), [("series", &self.series)], &[])?;
         let format = if self.json { Format::Json } else { Format::Table };
         let heads = ["SERIES", "SCOPE", "FIRST", "LAST", "POSITIONS", "WHO", "SINCE"];
-        list::print(out, leases, None, format, heads, rows).await
+        list::print(out, &mut leases, None, format, heads, rows).await
     }
 }
 

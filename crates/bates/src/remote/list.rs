@@ -76,7 +76,7 @@ pub(super) fn add_filters<'a, P: Page>(
 /// An item may have several rows in the table.
 pub(super) async fn print<P: Page<Item: Serialize>, const COLUMNS: usize>(
     out: &mut Output,
-    mut pages: Pages<P>,
+    pages: &mut Pages<P>,
     limit: Option<usize>,
     format: Format<P::Item>,
     heads: [&str; COLUMNS],

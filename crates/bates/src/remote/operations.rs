@@ -60,14 +60,14 @@ impl OperationsArgs {
         let Self { series, who, kind, since, until, .. } = self;
         let names = ["series", "who", "kind", "since", "until"];
         let filters = names.into_iter().zip([series, who, kind, since, until]);
-        let operations = list::add_filters(operations, filters, &[])?;
+        let mut operations = list::add_filters(operations, filters, &[])?;
         let format = match (self.json, self.csv) {
             (true, _) => Format::Json,
             (_, true) => Format::Csv(Operation::CSV_HEADER, Operation::csv_row),
             _ => Format::Table,
         };
         let heads = ["AT", "WHO", "HOW", "KIND", "SERIES", "SUBJECT", "BEFORE", "AFTER"];
-        list::print(out, operations, self.limit, format, heads, |operation| vec![row(operation)]).await
+        list::print(out, &mut operations, self.limit, format, heads, |operation| vec![row(operation)]).await
     }
 }
 

@@ -90,10 +90,11 @@ impl OutboxArgs {
     async fn list(&self, out: &mut Output) -> Result<()> {
         let documents = self.server.client()?.outbox().page(self.limit.min(PAGE));
         let filters = [("state", &self.state), ("series", &self.series)];
-        let documents = list::add_filters(documents, filters, &[])?;
+        let mut documents = list::add_filters(documents, filters, &[])?;
         let format = if self.json { Format::Json } else { Format::Table };
         let heads = ["NUMBER", "SERIES", "STATE", "TRIES", "UPDATED", "LAST ERROR"];
-        list::print(out, documents, Some(self.limit), format, heads, |document| vec![row(document)]).await
+        list::print(out, &mut documents, Some(self.limit), format, heads, |document| vec![row(document)])
+            .await
     }
 }
 

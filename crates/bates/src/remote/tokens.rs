@@ -178,10 +178,10 @@ impl AddArgs {
 
 impl ListArgs {
     async fn run(&self, out: &mut Output) -> Result<()> {
-        let tokens = self.server.client()?.tokens().page(PAGE);
+        let mut tokens = self.server.client()?.tokens().page(PAGE);
         let format = if self.json { Format::Json } else { Format::Table };
         let heads = ["NAME", "MAY", "SERIES", "SCOPE", "RATE", "QUOTA", "EXPIRES", "ORIGIN"];
-        list::print(out, tokens, None, format, heads, |token| vec![row(token)]).await
+        list::print(out, &mut tokens, None, format, heads, |token| vec![row(token)]).await
     }
 }
 

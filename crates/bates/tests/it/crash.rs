@@ -2,7 +2,9 @@
 //! it and a server with a planted bug is caught by it.
 
 use std::path::Path;
+use std::process::Command;
 
+use super::documents::Home;
 use super::running::{Client, Server};
 
 /// Max counters requested while waiting for the injected fault.
@@ -106,4 +108,40 @@ fn a_server_answers_with_an_error_after_a_failed_sync() {
 fn a_server_that_does_not_sync_is_caught() {
     let caught = check_failed_sync(Some("skip-sync")).unwrap_err();
     assert!(caught.contains("each had to be synced"), "{caught}");
+}
+
+/// The numbers that a crash may skip: of a new scope, and at most.
+fn crash_skips(home: &Home, series: &str) -> (u64, u64) {
+    let mut check = Command::new(env!("CARGO_BIN_EXE_bates"));
+    let output =
+        check.args(["check", "--json"]).env("BATES_CONFIG", home.path("bates.yaml")).output().unwrap();
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let mut reports = lines.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let report = reports.find(|report| report["series"] == series).expect("a report");
+    (report["crash_skips"][0].as_u64().unwrap(), report["crash_skips"][1].as_u64().unwrap())
+}
+
+#[test]
+fn a_crash_skips_no_more_of_a_small_series_than_check_says() {
+    let home = Home::folder();
+    let series = "  code: { pattern: \"{seq:4}\", key: code }
+  plain: { pattern: \"{seq}\" }
+";
+    let mut last = 0;
+    for round in 1..=6 {
+        let server = home.start(series);
+        let mut client = Client::connect(server.port).unwrap();
+        if round == 1 {
+            assert_eq!(crash_skips(&home, "code"), (32, 156 + 39), "a range has 1/64 of 10,000 numbers");
+            assert_eq!(crash_skips(&home, "plain"), (32, 65_536 + 16_384));
+        }
+        let mut take = || -> u64 {
+            client.send(&["LPOP", "code"]).expect("a length");
+            client.line().expect("a number").parse().expect("digits")
+        };
+        let first = take();
+        assert!(first > last && first - last - 1 <= 195, "round {round}: {last}, then {first}");
+        last = (0..round * 150).map(|_| take()).last().unwrap();
+        server.kill();
+    }
 }

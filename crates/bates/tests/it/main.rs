@@ -23,6 +23,7 @@ mod http_safety;
 mod hunts;
 mod incrby;
 mod leases;
+mod listed;
 mod load;
 mod metrics;
 mod moves;

@@ -94,9 +94,14 @@ fn to_api_status<S: Store>(context: &Context<S>, permit: &Permit, document: &Doc
     }
 }
 
-fn parse_filter(permit: &Permit, query: &mut ListQuery) -> Result<DocumentFilter> {
-    let (series, state) = (query.take_visible_series(permit)?, query.take("state", parse_state)?);
-    query.check_rest(|name| query::unknown_parameter(name, "series, state, after and limit"))?;
+async fn parse_filter<S: Store>(
+    context: &Context<S>,
+    permit: &Permit,
+    query: &mut ListQuery,
+) -> Result<DocumentFilter> {
+    let series = query.take_listed_series(&context.machine, permit).await?;
+    let state = query.take("state", parse_state)?;
+    query.check_rest(&["series", "state", "after", "limit"])?;
     let among = permit.permissions().series().clone();
     Ok(DocumentFilter { among, series, state, ..DocumentFilter::default() })
 }
@@ -122,7 +127,7 @@ pub(crate) async fn list_documents<S: Store>(
 ) -> JsonResult<OutboxPage> {
     let mut query = ListQuery::parse(&uri, query::SMALL_PAGE)?;
     let after = query.after(|after| after.parse().ok())?;
-    let filter = parse_filter(&permit, &mut query)?;
+    let filter = parse_filter(&context, &permit, &mut query).await?;
     let documents = documents(&context, &permit, &filter, after, query.limit).await?;
     let after = query.next_after(&documents, |document| document.id.to_string());
     let documents = documents.iter().map(|document| to_api_status(&context, &permit, document)).collect();
@@ -203,7 +208,7 @@ async fn apply_action_to_dead<S: Store>(
     action: DocumentAction,
 ) -> JsonResult<DecisionCount> {
     permit.permissions().check_all_scopes()?;
-    let filter = parse_filter(permit, &mut ListQuery::parse(uri, query::SMALL_PAGE)?)?;
+    let filter = parse_filter(context, permit, &mut ListQuery::parse(uri, query::SMALL_PAGE)?).await?;
     if let Some(state) = filter.state.filter(|state| *state != DocumentState::Dead) {
         let problem = "cannot be changed together: only dead documents can";
         return Err(query::bad_value("state", state.name(), problem));

@@ -45,7 +45,7 @@ fn is_match(filter: &AuditFilter, record: &AuditRecord) -> bool {
     let AuditRecord { scope_id, range, stamp, .. } = record;
     filter.among.contains(&scope_id.series)
         && filter.series.as_ref().is_none_or(|series| *series == scope_id.series)
-        && filter.scope.as_ref().is_none_or(|scope| *scope == scope_id.scope)
+        && filter.scope.as_ref().is_none_or(|scope| scope.matches(&scope_id.scope))
         && filter.position.is_none_or(|position| (range.from()..range.to()).contains(&position.value()))
         && filter.caller.as_ref().is_none_or(|caller| *caller == stamp.caller)
         && filter.since.is_none_or(|since| stamp.at >= since)

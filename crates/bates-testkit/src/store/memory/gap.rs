@@ -6,6 +6,8 @@ use bates_core::{
     ReadPurpose, ScopeId, ScopeKey, ScopeRecord, SeriesName, StoreResult,
 };
 
+use jiff::Timestamp;
+
 use super::scope::ScopeRow;
 use super::{Data, MemoryStore, page};
 
@@ -53,6 +55,16 @@ impl GapStore for MemoryStore {
         Ok(())
     }
 
+    async fn set_reconciled(&self, series: SeriesName, at: Timestamp) -> StoreResult<()> {
+        self.data().series_mut(&series)?.reconciled_at = Some(at);
+        Ok(())
+    }
+
+    async fn reconciled(&self) -> StoreResult<Vec<(SeriesName, Timestamp)>> {
+        let data = self.data();
+        Ok(data.series.iter().filter_map(|(name, row)| Some((name.clone(), row.reconciled_at?))).collect())
+    }
+
     async fn gaps(
         &self,
         filter: GapFilter,
@@ -62,7 +74,7 @@ impl GapStore for MemoryStore {
         Ok(page(&self.data().gaps, after, limit, |((scope_id, _), gap)| {
             let is_match = filter.among.contains(&scope_id.series)
                 && filter.series.as_ref().is_none_or(|series| *series == scope_id.series)
-                && filter.scope.as_ref().is_none_or(|scope| *scope == scope_id.scope);
+                && filter.scope.as_ref().is_none_or(|scope| scope.matches(&scope_id.scope));
             is_match.then(|| gap.clone())
         }))
     }

@@ -82,6 +82,7 @@ struct SeriesRow {
     description: Option<Box<str>>,
     epoch: u64,
     floor: u64,
+    reconciled_at: Option<Timestamp>,
 }
 
 struct NodeRow {

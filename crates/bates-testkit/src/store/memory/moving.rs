@@ -6,6 +6,7 @@ use bates_core::{
     MovedAdoptions, MovedDocument, MovedKey, MovedScope, OperationRecord, PinnedSeries, Pool, Position,
     RangeSet, ScopeId, ScopeKey, SeriesName, StoreError,
 };
+use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::document::{DocumentRow, KeyRow};
@@ -104,6 +105,13 @@ fn key_of(MovedKey { scope_id, idempotency, .. }: &MovedKey) -> IdempotencyKey {
 }
 
 impl Data {
+    fn write_reconciled(&mut self, times: Vec<(SeriesName, Timestamp)>) -> Result<(), StoreError> {
+        for (series, at) in times {
+            self.series_mut(&series)?.reconciled_at = Some(at);
+        }
+        Ok(())
+    }
+
     fn write(&mut self, page: MovePage) -> Result<(), StoreError> {
         match page {
             MovePage::Identity(id) => self.identity = id,
@@ -125,6 +133,7 @@ impl Data {
                 let key = |gap: &Gap| (gap.scope_id.clone(), gap.missing.range.from());
                 self.gaps.extend(gaps.into_iter().map(|gap| (key(&gap), gap)));
             }
+            MovePage::Reconciled(times) => self.write_reconciled(times)?,
             MovePage::Records(records) => self.write_records(records),
             MovePage::Tokens(_)
             | MovePage::Quotas(_)

@@ -34,6 +34,10 @@ impl SeriesStore for MemoryStore {
         self.data().pin(definition, fresh_key)
     }
 
+    async fn definition(&self, series: SeriesName) -> Result<Option<Definition>, StoreError> {
+        Ok(self.data().series.get(&series).map(|row| row.definition.clone()))
+    }
+
     async fn describe(
         &self,
         series: SeriesName,
@@ -130,6 +134,7 @@ impl Data {
                 description: None,
                 epoch: 0,
                 floor: 0,
+                reconciled_at: None,
             };
             self.series.insert(name, row);
             return Ok(PinOutcome { permutation_key: fresh_key, is_new: true, has_changed_rules: false });

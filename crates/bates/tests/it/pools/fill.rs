@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::{Home, Redis, bates, gaps, series};
 use crate::http::ask;
+use crate::metrics::samples;
 
 #[test]
 fn lists_are_refilled_at_their_watermark_and_give_numbers_in_order() {
@@ -276,4 +277,22 @@ fn configurations_that_could_repeat_or_confuse_numbers_are_refused() {
         .unwrap();
     let refused = bates(&home, &["check"]);
     assert!(String::from_utf8_lossy(&refused.stderr).contains("on the same Redis"), "{refused:?}");
+}
+
+#[test]
+fn bates_remaining_counts_what_pools_took_also_before_this_node_fills_one() {
+    for home in [Home::folder(), Home::postgres()] {
+        let redis = Redis::start();
+        let pool = format!("{{ redis: \"{}\", key: \"pool\", size: 20000 }}", redis.url());
+        let series = format!("  code: {{ pattern: \"{{seq:4}}\", pool: {pool} }}\n");
+        let server = home.start(&series);
+        redis.wait_for_level("pool", 9_999);
+        server.stop();
+        // The list is above its watermark, so this server is granted nothing.
+        let server = home.start(&series);
+        let sample = |name: &str| samples(&server).remove(&format!("{name}{{series=\"code\"}}"));
+        while sample("bates_pool_level").as_deref() != Some("9999") {}
+        assert_eq!(sample("bates_remaining").as_deref(), Some("0"), "an alert must fire");
+        assert_eq!(sample("bates_pool_pushed_total").as_deref(), Some("0"));
+    }
 }

@@ -337,3 +337,33 @@ fn without_a_secret_only_loopback_names_and_listed_hosts_are_served() {
         assert_eq!(status(host, "/healthz"), 200, "a probe names the address of a pod: {host}");
     }
 }
+
+#[test]
+fn a_scope_that_a_token_may_not_read_is_answered_like_one_that_does_not_exist() {
+    let rig = Rig::start();
+    assert_eq!(rig.ask("shared", "POST /v1/series/acme.file/next?project=OTHER", "").0, 200);
+    for list in ["/v1/gaps", "/v1/audit"] {
+        let answer = |project: &str| {
+            let (status, answer) =
+                rig.ask_text("project", &format!("GET {list}?series=acme.file&project={project}"), "");
+            (status, answer.replace(project, "PROJECT"))
+        };
+        assert_eq!(answer("OTHER").0, 404, "{list}");
+        assert_eq!(answer("OTHER"), answer("NEVER"), "{list}");
+    }
+}
+
+#[test]
+fn an_error_suggests_only_names_that_the_caller_may_read() {
+    let rig = Rig::start();
+    for request in ["GET /v1/gaps?series=acme.cuont", "GET /v1/audit?series=acme_di", "GET /v1/gaps?projct=A"]
+    {
+        let (_, own) = rig.ask(ACME, request, "");
+        assert!(own["detail"].as_str().expect("a text").contains("did you mean"), "{request}: {own}");
+        let (_, foreign) = rig.ask("other", request, "");
+        assert!(
+            !foreign["detail"].as_str().expect("a text").contains("did you mean"),
+            "{request}: {foreign}"
+        );
+    }
+}

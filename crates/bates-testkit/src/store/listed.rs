@@ -1,9 +1,9 @@
-//! The part of the conformance suite about sets of series: a list shows only the series of its set.
+//! The part of the conformance suite about what a list is limited to: a set of series, and some values of scopes.
 
 use bates_core::store::prelude::*;
 use bates_core::{
     AuditFilter, AuditRecord, ClientLease, ClientLeaseFilter, DocumentFilter, GapFilter, GapReason,
-    MissingRange, ScopeId, SeriesSet, Store, UsedLeases,
+    MissingRange, ScopeFilter, ScopeId, ScopeKey, SeriesSet, Store, UsedLeases,
 };
 
 use super::audit::record;
@@ -65,5 +65,43 @@ pub async fn lists_show_only_the_series_of_a_set<D: DataSet>(data: &D) {
     for (among, expected) in cases {
         let lists = shown(&store, among.clone()).await;
         assert!(lists.iter().all(|list| list == expected), "{among:?}: {lists:?}");
+    }
+}
+
+/// Values that would break a text in JSON or a pattern of SQL.
+const SCOPES: [&str; 5] = ["a=1 b=2 @2026", "a=1 b=3 @2027", "a=11 b=2 @2026", "a=\"\\ b=%", "aa=1"];
+
+pub async fn lists_show_only_scopes_with_the_values_of_a_filter<D: DataSet>(data: &D) {
+    let store = data.open().await;
+    store.pin(definition("document"), None).await.expect("a first pin");
+    for scope in SCOPES {
+        let scope_id = ScopeId { scope: ScopeKey::from_store(scope), ..scope_id("a") };
+        let record = AuditRecord { scope_id: scope_id.clone(), ..record("a", (1, 2), "shop", 0) };
+        store.record(vec![record]).await.expect("a write");
+        let missing = MissingRange { range: range(1005, 1007), reason: GapReason::CrashSkip };
+        store.replace_gaps(scope_id.series, vec![(scope_id.scope, vec![missing])]).await.expect("a write");
+    }
+    let having = |words: &str| ScopeFilter::having(ScopeKey::from_store(words));
+    for (filter, expected) in [
+        (having("a=1"), &SCOPES[..2]),
+        (having("b=2 @2026"), &[SCOPES[0], SCOPES[2]]),
+        (having("@2027"), &SCOPES[1..2]),
+        (having("a=\"\\"), &SCOPES[3..4]),
+        (having("b=%"), &SCOPES[3..4]),
+        (having("=1"), &[]),
+        (ScopeKey::from_store(SCOPES[1]).into(), &SCOPES[1..2]),
+        (ScopeKey::from_store("a=1").into(), &[]),
+    ] {
+        let scope = Some(filter);
+        let gaps = GapFilter { scope: scope.clone(), ..GapFilter::default() };
+        let gaps = store.gaps(gaps, None, 100).await.expect("a read");
+        let records = AuditFilter { scope: scope.clone(), ..AuditFilter::default() };
+        let records = store.records(records, None, 100).await.expect("a read");
+        let gaps = gaps.iter().map(|gap| gap.scope_id.scope.as_str());
+        let records = records.iter().map(|record| record.scope_id.scope.as_str());
+        for mut shown in [gaps.collect::<Vec<_>>(), records.collect()] {
+            shown.sort_by_key(|scope| SCOPES.iter().position(|known| known == scope));
+            assert_eq!(shown, expected, "{scope:?}");
+        }
     }
 }
