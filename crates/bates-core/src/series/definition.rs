@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use bates_pattern::nearest;
+
 use super::SeriesName;
 use crate::named::named;
 
@@ -47,14 +49,22 @@ impl PromiseChange {
 named!(Promise { Unique = "unique", Ordered = "ordered", Gapless = "gapless" });
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a promise: expected unique, ordered or gapless")]
-pub struct PromiseError(Box<str>);
+#[error("{given:?} is not a promise: {hint}")]
+pub struct PromiseError {
+    given: Box<str>,
+    hint: Box<str>,
+}
 
 impl FromStr for Promise {
     type Err = PromiseError;
 
     fn from_str(text: &str) -> Result<Self, PromiseError> {
-        Self::from_name(text).ok_or_else(|| PromiseError(text.into()))
+        Self::from_name(text).ok_or_else(|| {
+            let near = nearest(text, [Self::Unique, Self::Ordered, Self::Gapless].map(Self::name));
+            let expected = || "expected unique, ordered or gapless".to_owned();
+            let hint = near.map_or_else(expected, |near| format!("did you mean {near}?"));
+            PromiseError { given: text.into(), hint: hint.into() }
+        })
     }
 }
 

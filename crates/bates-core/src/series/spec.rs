@@ -1,6 +1,6 @@
 //! The specification of a series, and why it can be refused.
 
-use bates_pattern::{Pattern, PatternError, Position, Reject, Reset};
+use bates_pattern::{Pattern, PatternError, Position, Reject, Reset, nearest};
 
 use super::{Limits, ListValue, Promise, SeriesName, open};
 use crate::audit::AuditPolicy;
@@ -109,6 +109,17 @@ impl SeriesSpec {
 pub(crate) type MachineResult<T> = Result<T, MachineError>;
 
 /// Why a series or a machine could not be opened.
+/// The zone of a city, or a name that is nearly the same.
+fn time_zone_hint(name: &str) -> String {
+    let known: Vec<String> = jiff::tz::db().available().map(|zone| zone.as_str().to_owned()).collect();
+    let city =
+        known.iter().find(|zone| zone.rsplit('/').next().is_some_and(|city| city.eq_ignore_ascii_case(name)));
+    match city.map(String::as_str).or_else(|| nearest(name, known.iter().map(String::as_str))) {
+        Some(zone) => format!("did you mean {zone}?"),
+        None => "expected a name such as UTC or Europe/Berlin".to_owned(),
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MachineError {
@@ -120,7 +131,7 @@ pub enum MachineError {
     KeysMeet { first: SeriesName, first_key: Box<str>, second: SeriesName, second_key: Box<str> },
     #[error("series {series:?}: key {key} does not name the parameter {{{parameter}}} of the pattern")]
     KeyLacks { series: SeriesName, key: Box<str>, parameter: Box<str> },
-    #[error("series {series:?}: {name:?} is no time zone: expected a name such as UTC or Europe/Berlin")]
+    #[error("series {series:?}: {name:?} is no time zone: {}", time_zone_hint(name))]
     TimeZone { series: SeriesName, name: Box<str> },
     #[error("series {series:?}: start {start} is greater than {last}, the last position of the pattern")]
     Start { series: SeriesName, start: u64, last: u64 },

@@ -7,6 +7,7 @@ use crate::charset::CharSet;
 use crate::check::Check;
 use crate::date::DateField;
 use crate::error::{PatternError, Problem};
+use crate::nearest;
 use crate::period_format::PeriodFormat;
 use crate::rule::{CLASSES, Rule, VALUE_BYTES_MAX};
 
@@ -24,7 +25,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<Field, PatternError> {
         "period" => Field::Period(read_period(reader)?),
         "check" => Field::Check(read_check(reader)?),
         _ if name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.len() <= VALUE_BYTES_MAX => {
-            let rule = if reader.accept(':') { Some(read_rule(reader)?) } else { None };
+            let rule = if reader.accept(':') { Some(read_rule(reader, name)?) } else { None };
             Field::Parameter { name: name.into(), rule }
         }
         _ => return Err(reader.expected_instead_of(name_column, name, FIELD_EXPECTED)),
@@ -124,7 +125,7 @@ fn read_class_character(reader: &mut Reader<'_>) -> Result<u8, PatternError> {
 }
 
 /// `digits`, `upper:2-8`, `[A-Z0-9]:4`, `INV|CRN`
-fn read_rule(reader: &mut Reader<'_>) -> Result<Rule, PatternError> {
+fn read_rule(reader: &mut Reader<'_>, parameter: &str) -> Result<Rule, PatternError> {
     let column = reader.column;
     let set = if reader.peek() == Some('[') {
         let Class { characters, written, .. } = read_class(reader)?;
@@ -140,7 +141,9 @@ fn read_rule(reader: &mut Reader<'_>) -> Result<Rule, PatternError> {
         let named = CLASSES.iter().find(|(name, _)| *name == words);
         named.map(|(_, set)| *set).ok_or_else(|| {
             let names = CLASSES.map(|(name, _)| name).join(", ");
-            let expected = format!("a rule: {names}, a class in [ ], or choices as in A|B");
+            let near = nearest(parameter, ["seq", "date", "period", "check"]);
+            let hint = near.map_or(String::new(), |near| format!(" (or did you mean {{{near}}}?)"));
+            let expected = format!("a rule: {names}, a class in [ ], or choices as in A|B{hint}");
             reader.expected_instead_of(column, words, &expected)
         })?
     };

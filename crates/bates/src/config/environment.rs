@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use bates_pattern::nearest;
+
 use super::tree::{Node, Origin, Value};
 use super::{KEYS, Mistakes};
 use crate::output;
@@ -22,7 +24,10 @@ pub(super) fn overlay(tree: &mut Node, mistakes: &mut Mistakes) {
         }
         let path = key_path(tree, rest);
         if !KEYS.contains(&&*path[0]) {
-            output::print_note(&format!("unknown variable {name}"));
+            let near = nearest(&path[0], KEYS);
+            let hint =
+                near.map_or(String::new(), |near| format!(": did you mean {PREFIX}{}?", near.to_uppercase()));
+            output::print_note(&format!("unknown variable {name}{hint}"));
             continue;
         }
         let origin = Origin::Variable(name);

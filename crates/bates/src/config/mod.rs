@@ -5,6 +5,7 @@
 mod access;
 mod defense;
 mod environment;
+mod hint;
 mod limit;
 mod mistakes;
 mod offers;
@@ -27,6 +28,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use bates_core::{DocumentRetention, SeriesName, SeriesSpec};
+use bates_pattern::nearest;
 use bates_postgres::Address;
 use bates_server::{Access, DefenseSettings, TlsFiles};
 use clap::Args;
@@ -232,7 +234,11 @@ fn check_keys(tree: &Node, mistakes: &mut Mistakes) -> Option<()> {
         return None;
     };
     for (key, node) in entries.iter().filter(|(key, _)| !KEYS.contains(&&**key)) {
-        mistakes.add(&node.origin, format!("unknown key {key}; expected one of {all}"));
+        let problem = match nearest(key, KEYS) {
+            Some(near) => format!("unknown key {key}: did you mean {near}?"),
+            None => format!("unknown key {key}; expected one of {all}"),
+        };
+        mistakes.add(&node.origin, problem);
     }
     Some(())
 }

@@ -11,8 +11,8 @@ use bates_sinks::{DocumentSourceDescription, SinkDescription};
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
-use super::Mistakes;
 use super::tree::Node;
+use super::{Mistakes, hint};
 
 #[derive(Clone, Debug)]
 pub(crate) struct SeriesPool {
@@ -165,18 +165,33 @@ fn read_spec(name: &str, node: &Node, mistakes: &mut Mistakes) -> Option<SeriesS
                 mistakes.add_at(node, error.field, format!("series {name:?}: {error}"));
             }
             // Report mistakes in the pattern as well.
-            SeriesSpec::new(series, &description.pattern).check().map(|_| None)
+            let time_zone = description.time_zone.as_str().into();
+            SeriesSpec { time_zone, ..SeriesSpec::new(series, &description.pattern) }.check().map(|_| None)
         }
     };
     judged.map_err(|error| mistakes.add(node.origin_of(error.field()), error.to_string())).ok()?
 }
 
+/// Reads a description. Each mistake is recorded and left out, so that the rest is read, too.
 fn deserialize<T: DeserializeOwned>(name: &str, node: &Node, of: &str, mistakes: &mut Mistakes) -> Option<T> {
-    let record = |error: serde_path_to_error::Error<_>| {
+    let mut rest = node.clone();
+    loop {
+        let error = match serde_path_to_error::deserialize::<_, T>(rest.to_json()) {
+            Ok(description) => return Some(description),
+            Err(error) => error,
+        };
         let path: Vec<String> = error.path().iter().map(ToString::to_string).collect();
-        let field: String = path.iter().flat_map(|part| [part, ": "]).collect();
-        let problem = format!("series {name:?}: {of}{field}{}", error.inner());
-        mistakes.add(node.origin_of(path.iter().map(String::as_str)), problem);
-    };
-    serde_path_to_error::deserialize(node.to_json()).map_err(record).ok()
+        let parts: Vec<&str> = path.iter().map(String::as_str).collect();
+        let is_removed = rest.remove(&parts);
+        // What lacks a part that was left out is no mistake of its own.
+        if is_removed || rest.to_json() == node.to_json() {
+            let field: String = parts.iter().flat_map(|part| [part, ": "]).collect();
+            let problem =
+                format!("series {name:?}: {of}{field}{}", hint::explain(&error.inner().to_string()));
+            mistakes.add(node.origin_of(parts.iter().copied()), problem);
+        }
+        if !is_removed {
+            return None;
+        }
+    }
 }

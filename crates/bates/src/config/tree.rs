@@ -48,6 +48,19 @@ impl Node {
         self.entries()?.iter().find(|(name, _)| name == key).map(|(_, node)| node)
     }
 
+    /// Removes the node at a path. Returns whether there was one.
+    pub(super) fn remove(&mut self, path: &[&str]) -> bool {
+        let (Some((first, rest)), Value::Map(entries)) = (path.split_first(), &mut self.value) else {
+            return false;
+        };
+        let Some(at) = entries.iter().position(|(name, _)| name == first) else { return false };
+        if rest.is_empty() {
+            entries.remove(at);
+            return true;
+        }
+        entries[at].1.remove(rest)
+    }
+
     pub(super) fn without(&self, keys: &[&str]) -> Self {
         let mut node = self.clone();
         if let Value::Map(entries) = &mut node.value {

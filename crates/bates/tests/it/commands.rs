@@ -230,11 +230,11 @@ fn check_reports_every_mistake_in_a_file_with_its_line() {
     );
     for line in [
         "line 2: store: expected sqlite:",
-        "line 3: unknown key serie",
+        "line 3: unknown key serie: did you mean series?",
         "line 4: secret is empty",
         "line 6: \"Bad\" is no name",
         "line 8: series \"one\": template \"{seq\": column 5",
-        "line 9: series \"one\": promise: \"uniqe\" is not a promise",
+        "line 9: series \"one\": promise: \"uniqe\" is not a promise: did you mean unique?",
         "line 10: series \"one\": order: expected counting or shuffled",
         "line 17: series \"three\": limits: lease_max: invalid value",
         "line 20: series \"two\" and \"four\": their keys a:{x} and a:{z} could be the same",
@@ -253,6 +253,39 @@ fn check_reports_every_mistake_in_a_file_with_its_line() {
             && err.contains("line 3: series \"b\": promise gapless"),
         "{err}"
     );
+}
+
+#[test]
+fn check_finds_every_mistake_of_a_series_and_names_the_nearest_word() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "stroe: sqlite:x
+series:
+  a: { pattern: \"{seq}\", promise: gaples, time_zone: Berlin, keyy: a, lmits: {} }
+  b: { pattern: {seq} }
+  c: { pattern: \"{sq:6}\" }
+  d: { pattern: \"{seq}\", limits: { leas_max: 4, waiters_maxx: 3 }, start: x, order: shufled }
+";
+    std::fs::write(folder.path().join("bates.yaml"), text).unwrap();
+    let (code, _, err) = outcome(&bates(folder.path(), &[("BATES_HTPP", "off")], &["check"]));
+    assert_eq!(code, 2);
+    for line in [
+        "unknown variable BATES_HTPP: did you mean BATES_HTTP?",
+        "11 mistakes",
+        "line 1: unknown key stroe: did you mean store?",
+        "line 3: series \"a\": promise: \"gaples\" is not a promise: did you mean gapless?",
+        "line 3: series \"a\": \"Berlin\" is no time zone: did you mean Europe/Berlin?",
+        "line 3: series \"a\": keyy: unknown field keyy: did you mean key?",
+        "line 3: series \"a\": lmits: unknown field lmits: did you mean limits?",
+        "line 4: series \"b\": pattern: invalid type: map, expected a string: put texts with braces in quotation",
+        "line 5: series \"c\": template \"{sq:6}\": column 5",
+        "(or did you mean {seq}?)",
+        "line 6: series \"d\": limits: leas_max: unknown field leas_max: did you mean lease_max?",
+        "line 6: series \"d\": limits: waiters_maxx: unknown field waiters_maxx: did you mean waiters_max?",
+        "line 6: series \"d\": start: invalid type",
+        "line 6: series \"d\": order: expected counting or shuffled",
+    ] {
+        assert!(err.contains(line), "{line} is not in {err}");
+    }
 }
 
 #[test]
