@@ -124,7 +124,8 @@ impl Reset {
             return None;
         }
         let dashed = name.as_bytes().get(4).is_none_or(|byte| *byte == b'-');
-        let year: i16 = number(&name[..4])?;
+        // A series without a reset has no period, and the empty name is as long as its names.
+        let year: i16 = number(name.get(..4)?)?;
         let (month, day) = match self {
             Self::Yearly => (1, 1),
             Self::Monthly => (number(&name[5..])?, 1),
@@ -213,4 +214,28 @@ impl fmt::Display for Period {
 /// Parses digits only: `str::parse` would also accept a sign.
 pub(crate) fn number<T: FromStr>(text: &str) -> Option<T> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_but_the_name_of_a_period_names_one() {
+        let resets =
+            ["never", "yearly", "monthly", "daily", "fiscal-04-01"].map(|name| name.parse::<Reset>());
+        let texts =
+            ["", "-", "2026", "2026-", "2026-1", "2026-12", "2026-13", "2026-27", "2026-12-31", "2026-02-30"];
+        let others = ["é026", "20é6-12", "2026_12", "----", "-------", "----------", "99999", "0000-00-00"];
+        let mut named = Vec::new();
+        for reset in resets.into_iter().map(|reset| reset.expect("a reset")) {
+            for text in texts.iter().chain(&others) {
+                if let Some(period) = reset.period_named(text) {
+                    assert_eq!(period.to_string(), *text);
+                    named.push(*text);
+                }
+            }
+        }
+        assert_eq!(named, ["2026", "2026-12", "2026-12-31", "2026-27"]);
+    }
 }
