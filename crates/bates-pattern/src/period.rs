@@ -222,8 +222,7 @@ mod tests {
 
     #[test]
     fn no_text_but_the_name_of_a_period_names_one() {
-        let resets =
-            ["never", "yearly", "monthly", "daily", "fiscal-04-01"].map(|name| name.parse::<Reset>());
+        let resets = ["never", "yearly", "monthly", "daily", "fiscal-04-01"].map(str::parse::<Reset>);
         let texts =
             ["", "-", "2026", "2026-", "2026-1", "2026-12", "2026-13", "2026-27", "2026-12-31", "2026-02-30"];
         let others = ["é026", "20é6-12", "2026_12", "----", "-------", "----------", "99999", "0000-00-00"];
