@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use bates_core::StoreError;
 use rusqlite::ffi::ErrorCode;
+use uuid::Uuid;
 
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -31,6 +32,16 @@ pub enum OpenError {
          bates.db-wal and bates.state back, or deliberately start over with --new (in a program: OpenMode::New)"
     )]
     Gone(PathBuf),
+    #[error("{0} is no mark of a store, or was damaged: remove it once the store is known to be complete")]
+    MarkUnreadable(PathBuf),
+    #[error(
+        "{0} is the mark of a store that the folder does not hold: look for it, or remove the file to begin anew"
+    )]
+    MarkWithoutStore(PathBuf),
+    #[error(
+        "{path} is the mark of the store {found}, and this store is {identity}: give each store a mark file of its own"
+    )]
+    MarkOfAnother { path: PathBuf, found: Uuid, identity: Uuid },
     #[error("{0} holds a store, or files of one: restore into a new folder, or move this one away first")]
     NotEmpty(PathBuf),
     #[error("cannot open {path}: {damage}. Numbers could be issued again. {}", .damage.advice())]

@@ -10,10 +10,10 @@ use rusqlite::ffi::ErrorCode;
 use rusqlite::{Connection, TransactionBehavior};
 use uuid::Uuid;
 
-use crate::SqliteStore;
 use crate::checkpoint::{self, CheckpointError};
 use crate::error::{Damage, OpenError};
 use crate::folder::{Folder, OpenMode, io_error};
+use crate::mark_file::MarkFile;
 use crate::new_scopes::NewScopes;
 use crate::outbox::{SteadyClock, deliver};
 use crate::planted::{Bug, is_planted};
@@ -38,13 +38,25 @@ pub(crate) struct Opened {
     pub(crate) is_new: bool,
 }
 
-pub(crate) fn open(path: &Path, mode: OpenMode, mark: Option<&MoveMark>) -> Result<Opened, OpenError> {
+pub(crate) fn open(
+    path: &Path,
+    mode: OpenMode,
+    mark: Option<&MoveMark>,
+    mark_file: Option<&Path>,
+) -> Result<Opened, OpenError> {
     let folder = Folder::open(path, mode)?;
+    if let Some(file) = mark_file.filter(|file| !folder.has_database() && MarkFile::is_at(file)) {
+        return Err(OpenError::MarkWithoutStore(file.to_owned()));
+    }
     let state_file = read_state(&folder)?;
     let Database { state, mut connection, has_log } = if folder.has_database() {
         open_database(&folder, state_file, mode, mark)?
     } else {
         create_database(&folder, &state_file, mode, mark)?
+    };
+    let state = match mark_file.filter(|_| folder.has_database()) {
+        Some(file) => check_mark(&folder, state, &connection, mode, file)?,
+        None => state,
     };
     let is_new = schema::create_or_migrate(&mut connection, mark)?;
     let clock = SteadyClock::new();
@@ -52,6 +64,10 @@ pub(crate) fn open(path: &Path, mode: OpenMode, mark: Option<&MoveMark>) -> Resu
     let reader = connect(&folder)?;
     let identity =
         connection.query_row("SELECT id FROM identity", [], |row| row.get(0).map(Uuid::from_bytes))?;
+    let mut state = state;
+    if let Some(file) = mark_file {
+        state.set_mark(MarkFile::open(file, identity)?);
+    }
     if has_log || is_new {
         empty_log(&folder, &connection, &state)?;
     }
@@ -62,39 +78,6 @@ pub(crate) fn open(path: &Path, mode: OpenMode, mark: Option<&MoveMark>) -> Resu
     Ok(Opened { folder, writer, reader, identity, is_new })
 }
 
-impl SqliteStore {
-    /// Creates a folder that only a move fills, before the old store is marked as left: if the move is killed then, the
-    /// folder does not become a new store. Returns whether the folder is new.
-    pub fn reserve(path: &Path) -> Result<bool, OpenError> {
-        let is_new = !path.exists();
-        let folder = Folder::open(path, OpenMode::First)?;
-        if !folder.has_database() && matches!(read_state(&folder)?, StateFileRead::Missing) {
-            create_state(&folder, Content { phase: Phase::Arriving, commits: 0 })?;
-            return Ok(is_new);
-        }
-        Ok(false)
-    }
-
-    /// Undoes [`Self::reserve`] and removes the folder if it is empty, unless another run of the move uses it.
-    pub fn unreserve(path: &Path) -> Result<(), OpenError> {
-        let folder = match Folder::open(path, OpenMode::First) {
-            Err(OpenError::InUse(_) | OpenError::InUseHere(_)) => return Ok(()),
-            folder => folder?,
-        };
-        let is_reserved = match read_state(&folder)? {
-            StateFileRead::Readable(state) => state.content().phase == Phase::Arriving,
-            StateFileRead::Missing | StateFileRead::Unreadable => false,
-        };
-        if is_reserved && !folder.has_database() {
-            let state = folder.state_file();
-            std::fs::remove_file(&state).map_err(io_error("remove", &state))?;
-            // A folder that existed before the reservation may hold other files.
-            let _ = std::fs::remove_dir(path);
-        }
-        Ok(())
-    }
-}
-
 struct Database {
     state: StateFile,
     connection: Connection,
@@ -102,7 +85,7 @@ struct Database {
     has_log: bool,
 }
 
-fn read_state(folder: &Folder) -> Result<StateFileRead, OpenError> {
+pub(crate) fn read_state(folder: &Folder) -> Result<StateFileRead, OpenError> {
     let path = folder.state_file();
     StateFile::find(&path).map_err(io_error("read", &path))
 }
@@ -220,6 +203,27 @@ fn damage_of_database(state: Content, connection: &Connection) -> rusqlite::Resu
         return Ok(Some(Damage::Mixed));
     }
     Ok((commits < answered).then_some(Damage::CommitsMissing { found: commits, answered }))
+}
+
+/// Refuses a store with fewer commits than its mark file, before anything is written to it.
+fn check_mark(
+    folder: &Folder,
+    state: StateFile,
+    connection: &Connection,
+    mode: OpenMode,
+    file: &Path,
+) -> Result<StateFile, OpenError> {
+    if schema::is_missing(connection)? {
+        return Ok(state);
+    }
+    let identity =
+        connection.query_row("SELECT id FROM identity", [], |row| row.get(0).map(Uuid::from_bytes))?;
+    let (answered, found) = (MarkFile::open(file, identity)?.commits(), progress::read(connection)?.commits);
+    if state.is_stopped() || found >= answered {
+        return Ok(state);
+    }
+    let damage = Damage::CommitsMissing { found, answered };
+    refuse_or_stop(folder, &StateFileRead::Readable(state), damage, mode)
 }
 
 fn refuse_or_stop(

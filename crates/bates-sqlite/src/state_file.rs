@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 
 use crate::folder::create_private;
+use crate::mark_file::MarkFile;
 
 /// The distance between slots: a torn or unreadable disk page damages only one of them.
 const SLOT_BYTES: usize = 4096;
@@ -67,6 +68,8 @@ pub(crate) enum StateFileRead {
 pub(crate) struct StateFile {
     path: PathBuf,
     written: Mutex<Written>,
+    /// Outside the folder, where an operator gives a place.
+    mark: Option<Mutex<MarkFile>>,
     /// A copy of the phase, so that callers need not wait for a write.
     is_stopped: AtomicBool,
 }
@@ -112,7 +115,15 @@ impl StateFile {
 
     fn new(path: &Path, written: Written) -> Self {
         let is_stopped = AtomicBool::new(written.content.phase == Phase::Stopped);
-        Self { path: path.to_owned(), written: Mutex::new(written), is_stopped }
+        Self { path: path.to_owned(), written: Mutex::new(written), mark: None, is_stopped }
+    }
+
+    pub(crate) fn set_mark(&mut self, mark: MarkFile) {
+        self.mark = Some(Mutex::new(mark));
+    }
+
+    fn mark(&self, commits: u64) -> io::Result<()> {
+        self.mark.as_ref().map_or(Ok(()), |mark| mark.lock().record(commits))
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
@@ -128,7 +139,11 @@ impl StateFile {
     pub(crate) fn record_commit(&self, commits: u64) -> io::Result<()> {
         let mut written = self.written.lock();
         let Content { phase, .. } = written.content;
-        if phase == Phase::Stopped { Ok(()) } else { written.put(Content { phase, commits }) }
+        if phase == Phase::Stopped {
+            return Ok(());
+        }
+        written.put(Content { phase, commits })?;
+        self.mark(commits)
     }
 
     /// Enters a phase durably. A store that lacks commits stays `Stopped`.
@@ -152,6 +167,7 @@ impl StateFile {
         let mut written = self.written.lock();
         written.put(Content { phase: Phase::Open, commits })?;
         written.file.sync_data()?;
+        self.mark(commits)?;
         self.is_stopped.store(false, Ordering::Release);
         Ok(())
     }

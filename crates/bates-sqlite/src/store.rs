@@ -40,7 +40,13 @@ pub struct SqliteStore {
 
 impl SqliteStore {
     pub fn open(path: &Path, mode: OpenMode) -> Result<Self, OpenError> {
-        let store = Self::open_to_move(path, mode)?;
+        Self::open_with_mark(path, mode, None)
+    }
+
+    /// As [`Self::open`], with a file outside the folder that keeps the last commit whose answers were sent: a folder that
+    /// is put back from a copy is refused.
+    pub fn open_with_mark(path: &Path, mode: OpenMode, mark_file: Option<&Path>) -> Result<Self, OpenError> {
+        let store = Self::open_marked(path, mode, None, mark_file)?;
         let unreadable = |error: StoreError| OpenError::Unreadable(error.to_string().into());
         match store.read(moving::read_mark).map_err(unreadable)? {
             None => Ok(store),
@@ -61,16 +67,21 @@ impl SqliteStore {
 
     /// Also opens a store that a move has left or is filling.
     pub fn open_to_move(path: &Path, mode: OpenMode) -> Result<Self, OpenError> {
-        Self::open_marked(path, mode, None)
+        Self::open_marked(path, mode, None, None)
     }
 
     /// Opens the store that a move fills. A new store is created with the mark, so it is never served too early.
     pub fn open_arriving(path: &Path, mark: &MoveMark) -> Result<Self, OpenError> {
-        Self::open_marked(path, OpenMode::First, Some(mark))
+        Self::open_marked(path, OpenMode::First, Some(mark), None)
     }
 
-    fn open_marked(path: &Path, mode: OpenMode, mark: Option<&MoveMark>) -> Result<Self, OpenError> {
-        let Opened { folder, writer, reader, identity, is_new } = open::open(path, mode, mark)?;
+    fn open_marked(
+        path: &Path,
+        mode: OpenMode,
+        mark: Option<&MoveMark>,
+        mark_file: Option<&Path>,
+    ) -> Result<Self, OpenError> {
+        let Opened { folder, writer, reader, identity, is_new } = open::open(path, mode, mark, mark_file)?;
         let (state, clock, run) = (writer.state.clone(), writer.clock, writer.run);
         let is_any_new_scope = writer.new_scopes.is_any();
         let (jobs, waiting) = mpsc::channel();

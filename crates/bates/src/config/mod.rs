@@ -50,9 +50,10 @@ pub(crate) const BUILT_IN: &str = include_str!("built_in.yaml");
 /// Read if it exists and no other file is named.
 pub(crate) const FILE: &str = "bates.yaml";
 
-const KEYS: [&str; 31] = [
+const KEYS: [&str; 32] = [
     "store",
     "store_id",
+    "mark_file",
     "store_password_file",
     "store_connections",
     "store_timeout_ms",
@@ -104,6 +105,8 @@ pub(crate) struct Config {
     pub(crate) store: StoreLocation,
     /// The only store that may be used.
     pub(crate) store_id: Option<Uuid>,
+    /// Where the embedded store keeps the last commit whose answers were sent, outside its folder.
+    pub(crate) mark_file: Option<PathBuf>,
     /// Whether a start may create the store, because nothing says that there is one.
     pub(crate) may_create_store: bool,
     /// `None`: off.
@@ -158,10 +161,11 @@ impl ConfigArgs {
         overlay_flags(&mut tree, http, resp);
         let data = self.data.as_deref();
         let is_named = store_choice::settle(&mut tree, in_file.as_ref(), data, &folder, &mut mistakes)?;
+        let mark_file = store_choice::read_mark_file(&tree, &folder, &mut mistakes);
         let may_create_store = file.is_none() && !is_named;
         match read(&tree, file.clone(), &mut mistakes) {
             Some(config) if mistakes.count() == 0 => {
-                Ok(Config { may_create_store, id_generator_database, ..config })
+                Ok(Config { mark_file, may_create_store, id_generator_database, ..config })
             }
             _ => bail!("{}", mistakes.report(shown)),
         }
@@ -253,12 +257,12 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<C
     access::check_secret_lengths(&mut reader, &[http, resp]);
     let transport = tls::Transport::read(&mut reader);
     transport.check(&mut reader, [("http", http), ("resp", resp)]);
-    let minutes = reader.number("reconcile_minutes", 60, 0..=1_000_000);
     let stop_seconds = reader.number("stop_timeout_s", 25, 1..=86_400);
     let series = series::read(tree.get("series"), mistakes);
     Some(Config {
         store: store?,
         store_id,
+        mark_file: None,
         may_create_store: false,
         http,
         resp,
@@ -278,7 +282,7 @@ fn read(tree: &Node, file: Option<PathBuf>, mistakes: &mut Mistakes) -> Option<C
         operations_retention: retention::read_operations_retention(&mut Reader { tree, mistakes }),
         openg2p_without_secret: Reader { tree, mistakes }.flag("openg2p_without_secret"),
         id_generator_database: None,
-        reconcile_period: (minutes > 0).then(|| Duration::from_mins(minutes)),
+        reconcile_period: retention::read_reconcile_period(&mut Reader { tree, mistakes }),
         stop_timeout: Duration::from_secs(stop_seconds),
         file,
     })

@@ -37,3 +37,9 @@ pub(super) fn read_operations_retention(reader: &mut Reader<'_, '_>) -> Option<D
 pub(super) fn read_attempts(reader: &mut Reader<'_, '_>) -> u32 {
     u32::try_from(reader.number("outbox_tries", 5, 1..=100)).unwrap_or(5)
 }
+
+/// `None`: gaps are found only on request.
+pub(super) fn read_reconcile_period(reader: &mut Reader<'_, '_>) -> Option<Duration> {
+    let minutes = reader.number("reconcile_minutes", 60, 0..=1_000_000);
+    (minutes > 0).then(|| Duration::from_mins(minutes))
+}

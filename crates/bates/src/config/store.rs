@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::mem::take;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +45,7 @@ impl Config {
             (OpenMode::First | OpenMode::New, Some(_)) => OpenMode::Existing,
             (mode, _) => mode,
         };
-        let opened = self.store.open(mode).await?;
+        let opened = self.store.open(mode, self.mark_file.as_deref()).await?;
         let found = opened.identity();
         match self.store_id {
             Some(expected) if expected != found => bail!(
@@ -59,10 +59,10 @@ impl Config {
 }
 
 impl StoreLocation {
-    async fn open(&self, mode: OpenMode) -> anyhow::Result<OpenStore> {
+    async fn open(&self, mode: OpenMode, mark_file: Option<&Path>) -> anyhow::Result<OpenStore> {
         match self {
             Self::Folder(path) if mode == OpenMode::New && SqliteStore::is_in(path) => self.refuse_new(),
-            Self::Folder(path) => Ok(OpenStore::Folder(SqliteStore::open(path, mode)?)),
+            Self::Folder(path) => Ok(OpenStore::Folder(SqliteStore::open_with_mark(path, mode, mark_file)?)),
             Self::Postgres(address, settings) => {
                 if mode == OpenMode::New && !PostgresStore::migrate(address, *settings).await? {
                     return self.refuse_new();

@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use bates_postgres::Address;
 
 use super::Mistakes;
+use super::reader::Reader;
 use super::tree::{Node, Origin, Value};
 
 const KEY: &str = "store";
@@ -72,6 +73,22 @@ pub(super) fn settle(
         *tree.get_or_insert(&[KEY.to_owned()], &origin) = Node::text(&store, origin.clone());
     }
     Ok(is_named)
+}
+
+/// Outside the folder of the store: a copy of the folder must not bring its own mark.
+pub(super) fn read_mark_file(tree: &Node, folder: &Path, mistakes: &mut Mistakes) -> Option<PathBuf> {
+    const MARK_FILE: &str = "mark_file";
+    let path = folder.join(Reader { tree, mistakes }.text(MARK_FILE)?);
+    match tree.get(KEY).and_then(text).and_then(|store| store.strip_prefix("sqlite:")) {
+        None => mistakes.add_at(tree, MARK_FILE, "mark_file is only for a store in a folder"),
+        Some(store) if path.starts_with(store) => {
+            let problem =
+                format!("mark_file must be outside {store}: a copy of the folder would bring its own");
+            mistakes.add_at(tree, MARK_FILE, problem);
+        }
+        Some(_) => {}
+    }
+    Some(path)
 }
 
 fn contradiction(one: &Named, other: &Named) -> String {

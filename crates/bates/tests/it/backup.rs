@@ -97,3 +97,52 @@ fn a_file_that_is_no_backup_of_this_store_changes_nothing() {
     let (is_written, text) = bates(at, &["backup", "other.db"]);
     assert!(!is_written && text.contains("pg_dump"), "{text}");
 }
+
+#[test]
+fn a_folder_put_back_from_a_copy_is_refused_where_there_is_a_mark_file() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let (data, copy, mark) = (at.join("data"), at.join("copy"), at.join("bates.mark"));
+    let environment = [("BATES_MARK_FILE", mark.to_str().unwrap())];
+    let start = || Server::start_with(&data, "127.0.0.1:0", &environment);
+    let server = start();
+    assert_eq!(server.redis_cli(&["INCRBY", "seq:a", "100"]), "100");
+    server.stop();
+    assert!(Command::new("cp").arg("-r").args([&data, &copy]).status().unwrap().success());
+    let server = start();
+    let issued: u64 = server.redis_cli(&["INCRBY", "seq:a", "1000"]).parse().unwrap();
+    server.stop();
+    fs::remove_dir_all(&data).unwrap();
+    assert!(Command::new("cp").arg("-r").args([&copy, &data]).status().unwrap().success());
+    let refused = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bates"));
+        command.envs(environment);
+        Server::try_start(command, &data, "127.0.0.1:0").err().unwrap()
+    };
+    for _ in 0..2 {
+        let error = refused();
+        assert!(error.contains("end at commit") && error.contains("bates floor --all"), "{error}");
+    }
+    let mut floor = Command::new(env!("CARGO_BIN_EXE_bates"));
+    floor.args(["floor", "--all", "--by", "5000", "--data"]).arg(&data).envs(environment);
+    assert!(floor.output().unwrap().status.success());
+    let server = start();
+    assert!(server.redis_cli(&["INCR", "seq:a"]).parse::<u64>().unwrap() > issued);
+    server.stop();
+    start().stop();
+    // A store that is gone, and one beside the mark of another.
+    fs::remove_dir_all(&data).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bates"));
+    command.args(["serve", "--new", "--data"]).arg(&data).envs(environment);
+    let error = Server::run(command).err().unwrap();
+    assert!(error.contains("does not hold") && !data.join("bates.db").exists(), "{error}");
+    Server::start(&at.join("other")).stop();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bates"));
+    command.args(["serve", "--data"]).arg(at.join("other")).envs(environment);
+    let error = Server::run(command).err().unwrap();
+    assert!(error.contains("a mark file of its own"), "{error}");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bates"));
+    command.args(["check", "--data", "data"]).current_dir(at).env("BATES_MARK_FILE", data.join("mark"));
+    let output = command.output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("mark_file must be outside"));
+}
