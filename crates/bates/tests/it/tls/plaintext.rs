@@ -10,7 +10,7 @@ fn serve(port: &str, environment: &[(&str, &str)]) -> Result<Server, String> {
     let data = tempfile::tempdir().unwrap();
     let other = if port == "--http" { "--resp" } else { "--http" };
     let mut command = Command::new(env!("CARGO_BIN_EXE_bates"));
-    command.args(["serve", other, "127.0.0.1:0", port, "0.0.0.0:0", "--data"]).arg(data.path());
+    command.args(["serve", other, "127.0.0.1:0", port, "0.0.0.0:0", "--new", "--data"]).arg(data.path());
     command.env("BATES_SECRET", "open sesame, open sesame").envs(environment.iter().copied());
     Server::run(command)
 }
