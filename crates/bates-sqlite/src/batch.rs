@@ -90,7 +90,7 @@ impl Batch {
         let Self { calls, outcomes, writes, .. } = self;
         let merge = match calls.len() {
             _ if needs_cursors => Merge::NeedsCursors,
-            0 if writes.is_empty() => Merge::Many,
+            0 if writes.is_empty() => Merge::Idle,
             calls => Merge::Calls(calls),
         };
         let change = new_scopes.merge(transaction, merge)?;

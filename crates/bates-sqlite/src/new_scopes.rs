@@ -60,8 +60,8 @@ pub(crate) struct NewScopes {
 /// How many scopes a commit merges.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Merge {
-    /// The writer is idle.
-    Many,
+    /// No other work: the writer is idle.
+    Idle,
     /// This many calls, and each may add a scope.
     Calls(usize),
     /// Work for which every scope must be in `cursor`.
@@ -137,9 +137,13 @@ impl NewScopes {
         self.known.is_reading()
     }
 
-    /// Before a transaction adds scopes that are not looked for here.
+    /// Before a transaction adds scopes that are not looked for here. The scopes that are not in `cursor` stay known: if the
+    /// transaction fails, no table that is read lists them.
     pub(crate) fn forget_known(&mut self) {
         self.known = KnownScopes::unread();
+        for Appended { new, .. } in &self.scopes {
+            self.known.meet(hash(&self.hasher, new.series_id, new.scope.as_str()));
+        }
     }
 
     /// Reads which scopes earlier runs created; the more often it is called, the sooner it ends.
@@ -155,14 +159,14 @@ impl NewScopes {
             return Ok(Change { is_all_merged: true, ..Change::default() });
         }
         let (begins_at, merged) = match merge {
-            Merge::Many => (self.merged_together, MERGED_IDLE),
+            Merge::Idle => (self.merged_together, MERGED_IDLE),
             Merge::Calls(calls) => (2 * self.merged_together, MERGED_MIN.max(2 * calls)),
             Merge::NeedsCursors => return Ok(Change::default()),
         };
         if self.merging.is_empty() && self.scopes.len() >= begins_at {
             (self.merging, self.merging_to) = (sorted(self.scopes.iter()), self.row);
         }
-        if self.scopes.len() < begins_at && merge != Merge::Many {
+        if self.scopes.len() < begins_at && merge != Merge::Idle {
             return Ok(Change::default());
         }
         let merged = merged.min(self.merging.len());

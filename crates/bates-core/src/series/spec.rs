@@ -108,7 +108,6 @@ impl SeriesSpec {
 
 pub(crate) type MachineResult<T> = Result<T, MachineError>;
 
-/// Why a series or a machine could not be opened.
 /// The zone of a city, or a name that is nearly the same.
 fn time_zone_hint(name: &str) -> String {
     let known: Vec<String> = jiff::tz::db().available().map(|zone| zone.as_str().to_owned()).collect();
@@ -120,6 +119,7 @@ fn time_zone_hint(name: &str) -> String {
     }
 }
 
+/// Why a series or a machine could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MachineError {

@@ -101,7 +101,7 @@ impl Store {
 
     fn idle(&mut self) {
         let transaction = self.connection.unchecked_transaction().unwrap();
-        let change = self.new_scopes.merge(&transaction, Merge::Many).unwrap();
+        let change = self.new_scopes.merge(&transaction, Merge::Idle).unwrap();
         transaction.commit().unwrap();
         self.new_scopes.committed(change);
     }
@@ -174,4 +174,17 @@ fn what_earlier_runs_created_is_looked_for_before_and_after_it_was_read() {
     let NewScopes { known, hasher, .. } = &mut store.new_scopes;
     let looked_for = absent.iter().filter(|scope| known.meet(hash(hasher, 3, scope.as_str()))).count();
     assert!((looked_for as u64) < SCOPES / 20, "{looked_for} are looked for in vain");
+}
+
+#[test]
+fn scopes_in_no_table_stay_known_if_a_write_that_adds_others_fails() {
+    let mut store = Store::new();
+    store.apply(0, 300, None, false, true);
+    assert!(store.cursors("cursor").is_empty(), "they are not merged yet");
+    store.new_scopes.forget_known();
+    store.apply(0, 0, None, true, false);
+    while store.new_scopes.is_reading_known() {
+        store.new_scopes.read_known(&store.connection).unwrap();
+    }
+    assert_eq!(store.forgotten(), vec![]);
 }
