@@ -1,6 +1,5 @@
 //! `bates floor`: raises the cursor of a scope, so that no position below it is issued again.
 
-use std::mem::take;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
@@ -18,7 +17,6 @@ use crate::operator::command_user;
 use crate::output::{self, Answer, Output};
 use crate::recall::{RecallArgs, Stage};
 use crate::scope;
-use crate::serve::open_pools;
 
 /// Raise a cursor, so that no position below it is ever issued again
 ///
@@ -142,10 +140,7 @@ async fn raise_pools(store: Arc<impl Store>, mut config: Config, args: &FloorArg
     if config.pools.is_empty() && config.offered_pools.is_empty() {
         return Ok(());
     }
-    let series = take(&mut config.series);
-    let machine = Machine::open(store, series, Arc::new(SystemRuntime)).await?;
-    machine.load_series(bates_server::series::parse_spec).await?;
-    open_pools(&machine, &config)?;
+    let machine = config.open_machine_of(store).await?;
     raise_past_pools(&machine, args.without_pools).await
 }
 

@@ -1,10 +1,9 @@
 //! `bates floor --all`: raises every cursor of a store that lost commits, and lets it issue again.
 
-use std::mem::take;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use bates_core::{Actor, FloorPlan, Machine, OperationStore as _, Store, SystemRuntime};
+use bates_core::{Actor, FloorPlan, OperationStore as _, Store};
 use bates_sqlite::OpenMode;
 use clap::Args;
 
@@ -13,7 +12,6 @@ use crate::floor::{loss_accepted, raise_past_pools};
 use crate::operator::command_user;
 use crate::output::{Answer, Output, count_of, group_digits, print_note, print_table};
 use crate::progress::Progress;
-use crate::serve::open_pools;
 
 #[derive(Debug, Args)]
 pub(crate) struct AllArgs {
@@ -78,9 +76,7 @@ impl RaiseAll {
     }
 
     async fn raise(&self, store: Arc<impl Store>, mut config: Config, out: &mut Output) -> Result<()> {
-        let machine = Machine::open(store, take(&mut config.series), Arc::new(SystemRuntime)).await?;
-        machine.load_series(bates_server::series::parse_spec).await?;
-        open_pools(&machine, &config)?;
+        let machine = config.open_machine_of(store).await?;
         let plans = machine.plan_floors(self.by).await?;
         print_plan(out, &plans, self.by)?;
         if self.is_dry_run {

@@ -7,7 +7,7 @@ use bates_pattern::{ParsedIdentifier, Position};
 use super::{Machine, NextError};
 use crate::error::IssueError;
 use crate::scope::{ScopeId, ScopeKey, ScopeParams};
-use crate::series::{SeriesEntry, SeriesName};
+use crate::series::{SeriesEntry, SeriesName, floor_of};
 use crate::store::{Cursor, Store, StoreResult};
 
 /// Max adopted positions scanned at the end of a scope.
@@ -80,8 +80,7 @@ impl<S: Store> Machine<S> {
 
     async fn first_of_new_scope(&self, entry: &SeriesEntry) -> StoreResult<u64> {
         let floors = self.store().series_floors().await?;
-        let floor =
-            floors.iter().find(|(name, _)| name == entry.series().name()).map_or(0, |(_, floor)| *floor);
+        let floor = floor_of(&floors, entry.series().name());
         Ok(entry.series.start().value().max(floor))
     }
 

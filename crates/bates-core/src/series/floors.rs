@@ -89,7 +89,7 @@ impl<S: Store> Machine<S> {
         let floors = self.store().series_floors().await?;
         let span = |definition: Definition| {
             let series = definition.series;
-            let floor = floors.iter().find(|(name, _)| *name == series).map_or(0, |(_, floor)| *floor);
+            let floor = floor_of(&floors, &series);
             let end = self.series(series.as_str()).map_or(END, |entry| entry.series().end());
             SeriesSpan { begins: definition.start.max(floor), end, series }
         };
@@ -106,4 +106,9 @@ impl<S: Store> Machine<S> {
         *after = Some(last.clone());
         Ok(Some(page))
     }
+}
+
+/// Where scopes that do not exist yet begin at the earliest, among the floors of all series.
+pub(crate) fn floor_of(floors: &[(SeriesName, u64)], series: &SeriesName) -> u64 {
+    floors.iter().find(|(name, _)| name == series).map_or(0, |(_, floor)| *floor)
 }

@@ -25,6 +25,7 @@ pub use definition::{Definition, DescriptionChange, PinOutcome, Promise, Promise
 pub(crate) use entry::{AcceptedShare, OpenScope};
 pub use entry::{ListValue, SeriesEntry, SeriesOrigin};
 pub use floors::FloorPlan;
+pub(crate) use floors::floor_of;
 pub use name::{SeriesName, SeriesNameError};
 pub(crate) use open::open_all;
 pub use registry::Registry;

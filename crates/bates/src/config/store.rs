@@ -93,7 +93,15 @@ impl StoreLocation {
 impl Config {
     /// Takes the series out of the configuration; adds those created at run time, and the pools.
     pub(crate) async fn open_machine<S: Store>(&mut self, store: S) -> anyhow::Result<Arc<Machine<S>>> {
-        let machine = Machine::open(Arc::new(store), take(&mut self.series), Arc::new(SystemRuntime)).await?;
+        self.open_machine_of(Arc::new(store)).await
+    }
+
+    /// As [`Self::open_machine`], of a store that the caller also uses by itself.
+    pub(crate) async fn open_machine_of<S: Store>(
+        &mut self,
+        store: Arc<S>,
+    ) -> anyhow::Result<Arc<Machine<S>>> {
+        let machine = Machine::open(store, take(&mut self.series), Arc::new(SystemRuntime)).await?;
         for closed in machine.load_series(bates_server::series::parse_spec).await? {
             let hint = "it issues no numbers: retire one of the two with DELETE /v1/series/NAME";
             crate::output::print_note(&format!("{closed}; {hint}"));

@@ -38,6 +38,28 @@ fn migrate_shows_and_creates_the_tables_that_serving_needs() {
 }
 
 #[test]
+fn floor_all_raises_every_cursor_of_a_stopped_database_and_nodes_go_on() {
+    let postgres = PrivatePostgres::start().unwrap();
+    let url = postgres.url();
+    let node = Server::node(&url);
+    assert_eq!(node.redis_cli(&["INCR", "counter:a"]), "1");
+    let all = ["floor", "--all", "--by", "5000"];
+    let refused = text_of(&bates(&url, &all));
+    assert!(refused.contains("issues numbers: --all is for a store that stopped"), "{refused}");
+    let stop = "UPDATE bates.store SET timeline = 7";
+    let psql = bates_testkit::programs::find("psql").unwrap();
+    assert!(Command::new(psql).args(["--quiet", "--command", stop, &url]).status().unwrap().success());
+    assert!(node.redis_cli(&["INCR", "counter:a"]).contains("store_poisoned"));
+    let plan = text_of(&bates(&url, &[&all[..], &["--dry-run"]].concat()));
+    assert!(plan.contains("nothing was changed"), "{plan}");
+    assert!(Server::try_node(&url, &[], &[]).err().unwrap().contains("timeline 7"), "a plan accepts nothing");
+    let raised = text_of(&bates(&url, &all));
+    assert!(raised.contains("raised 1 cursor by 5,000") && raised.contains("nodes issue again"), "{raised}");
+    assert_eq!(node.redis_cli(&["INCR", "counter:a"]), "5002", "the node goes on by itself");
+    assert_eq!(node.redis_cli(&["INCR", "counter:new"]), "5001", "a scope that the store did not know");
+}
+
+#[test]
 fn floor_raises_a_cursor_while_nodes_run_and_accepts_another_timeline() {
     let postgres = PrivatePostgres::start().unwrap();
     let url = postgres.url();
